@@ -1,0 +1,102 @@
+// dtypes, random numbers, thread pool, files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "rhea/base/dtype.h"
+#include "rhea/base/error.h"
+#include "rhea/base/mapped_file.h"
+#include "rhea/base/rng.h"
+#include "rhea/base/thread_pool.h"
+
+namespace rhea {
+namespace {
+
+TEST(DType, Bf16RoundsToNearestEvenAndKeepsNan) {
+  EXPECT_EQ(bf16(1.0F).bits, 0x3f80);
+  EXPECT_EQ(bf16(std::bit_cast<float>(0x3f808000U)).bits, 0x3f80);  // tie to even
+  EXPECT_EQ(bf16(std::bit_cast<float>(0x3f818000U)).bits, 0x3f82);
+  EXPECT_TRUE(std::isnan(static_cast<float>(bf16(std::bit_cast<float>(0x7f800001U)))));
+  EXPECT_TRUE(std::isinf(static_cast<float>(bf16(std::numeric_limits<float>::max()))));
+}
+
+TEST(DType, F16RoundTripsEveryBitPattern) {
+  for (uint32_t bits = 0; bits < 0x10000U; ++bits) {
+    f16 value;
+    value.bits = static_cast<uint16_t>(bits);
+    const float wide = static_cast<float>(value);
+    if (std::isnan(wide)) {
+      EXPECT_TRUE(std::isnan(static_cast<float>(f16(wide))));
+    } else {
+      ASSERT_EQ(f16(wide).bits, value.bits) << bits;
+    }
+  }
+  EXPECT_EQ(f16(65519.0F).bits, 0x7bff);
+  EXPECT_EQ(f16(65520.0F).bits, 0x7c00);
+}
+
+TEST(Rng, PhiloxMatchesThePublishedVector) {
+  const auto words = philox({0xffffffffffffffffULL}, 0xffffffffffffffffULL, 0xffffffffffffffffULL);
+  EXPECT_THAT(words, testing::ElementsAre(0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd));
+}
+
+TEST(Rng, NormalHasUnitVariance) {
+  const RngKey key = rng_key(1, "x");
+  double sum = 0, squares = 0;
+  constexpr int kCount = 100000;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const double value = rng_normal(key, i);
+    sum += value;
+    squares += value * value;
+  }
+  EXPECT_NEAR(sum / kCount, 0, 0.02);
+  EXPECT_NEAR(squares / kCount, 1, 0.02);
+}
+
+TEST(ThreadPool, EveryItemRunsOnceForAnyNumberOfThreads) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (const int64_t grain : {1, 3}) {
+      std::vector<std::atomic<int>> hits(1001);
+      pool.parallel_for(
+          1001, [&](int64_t begin, int64_t end, int) { for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)]; }, grain);
+      for (const auto& hit : hits) ASSERT_EQ(hit.load(), 1);
+    }
+  }
+}
+
+TEST(ThreadPool, RethrowsAnItemsException) {
+  ThreadPool pool(3);
+  EXPECT_THROW(pool.parallel_for(10, [](int64_t, int64_t, int) { throw Error("item"); }), Error);
+  int64_t sum = 0;
+  pool.parallel_for(1, [&](int64_t, int64_t, int) { sum = 1; });
+  EXPECT_EQ(sum, 1);
+}
+
+TEST(Integers, NarrowAndDivExactNameTheNumbers) {
+  EXPECT_EQ(narrow<int32_t>(int64_t{5}), 5);
+  EXPECT_THROW(narrow<int32_t>(int64_t{1} << 40), Error);
+  EXPECT_THROW(narrow<uint32_t>(int64_t{-1}), Error);
+  try {
+    div_exact(7, 2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("7"), testing::HasSubstr("2")));
+  }
+}
+
+TEST(Files, AtomicWriteThenMap) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "rhea_atomic";
+  write_file_atomic(path, "hello");
+  EXPECT_EQ(MappedFile(path).text(), "hello");
+  EXPECT_EQ(read_file(path), "hello");
+  EXPECT_THROW(MappedFile("/nonexistent/file"), Error);
+}
+
+}  // namespace
+}  // namespace rhea
