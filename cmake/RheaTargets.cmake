@@ -51,7 +51,7 @@ function(rhea_kernel target)
 endfunction()
 
 add_library(rhea_options INTERFACE)
-target_compile_options(rhea_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror
+target_compile_options(rhea_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror -Wno-missing-field-initializers
   -ffp-contract=off -fno-math-errno $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-psabi>)
 if(RHEA_SANITIZE)
   target_compile_options(rhea_options INTERFACE -fsanitize=${RHEA_SANITIZE} -fno-omit-frame-pointer -g)

@@ -64,7 +64,11 @@ TEST(ThreadPool, EveryItemRunsOnceForAnyNumberOfThreads) {
     for (const int64_t grain : {1, 3}) {
       std::vector<std::atomic<int>> hits(1001);
       pool.parallel_for(
-          1001, [&](int64_t begin, int64_t end, int) { for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)]; }, grain);
+          1001,
+          [&](int64_t begin, int64_t end, int) {
+            for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
+          },
+          grain);
       for (const auto& hit : hits) ASSERT_EQ(hit.load(), 1);
     }
   }

@@ -34,7 +34,8 @@ Isa active_isa() {
   for (int i = 0; i <= static_cast<int>(Isa::avx512_bf16); ++i) {
     if (isa_name(static_cast<Isa>(i)) == text) return std::min(detected, static_cast<Isa>(i));
   }
-  throw Error("RHEA_ISA='{}' is not an instruction set; known: plain avx2 avx512 avx512_bf16", text);
+  throw Error("RHEA_ISA='{}' is not an instruction set; known: plain avx2 avx512 avx512_bf16",
+              text);
 }
 
 std::string cpu_brand() {

@@ -8,7 +8,8 @@
 namespace rhea {
 
 std::string_view dtype_name(DType dtype) {
-  constexpr std::string_view names[kNumDTypes] = {"f32", "bf16", "f16", "f64", "i32", "i64", "u8", "bool"};
+  constexpr std::string_view names[kNumDTypes] = {"f32", "bf16", "f16", "f64",
+                                                  "i32", "i64",  "u8",  "bool"};
   return names[static_cast<int>(dtype)];
 }
 
@@ -62,17 +63,22 @@ f16::operator float() const {
 double load_as_f64(const void* data, DType dtype, int64_t i) {
   return dispatch_dtype(dtype, [&]<class T>() -> double {
     const T value = static_cast<const T*>(data)[i];
-    if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) return static_cast<double>(static_cast<float>(value));
-    else return static_cast<double>(value);
+    if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
+      return static_cast<double>(static_cast<float>(value));
+    else
+      return static_cast<double>(value);
   });
 }
 
 void store_from_f64(void* data, DType dtype, int64_t i, double value) {
   dispatch_dtype(dtype, [&]<class T>() {
     T* out = static_cast<T*>(data);
-    if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) out[i] = T(static_cast<float>(value));
-    else if constexpr (std::is_same_v<T, bool>) out[i] = value != 0;
-    else out[i] = static_cast<T>(value);
+    if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
+      out[i] = T(static_cast<float>(value));
+    else if constexpr (std::is_same_v<T, bool>)
+      out[i] = value != 0;
+    else
+      out[i] = static_cast<T>(value);
   });
 }
 

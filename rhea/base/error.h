@@ -10,7 +10,8 @@
 
 namespace rhea {
 
-// What went wrong, where, what was expected and found, what to do. `what()` is shown to the user as it is.
+// What went wrong, where, what was expected and found, what to do. `what()` is shown to the user as
+// it is.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}
@@ -28,7 +29,7 @@ enum class ExitCode : int {
   out_of_memory = 4,  // device, host or disk
   peer_failed = 5,
   interrupted = 130,
-  terminated = 143,   // stopped by a signal, nothing saved
+  terminated = 143,  // stopped by a signal, nothing saved
 };
 
 // Carries the exit code that belongs to the fault; a plain Error exits with user_error.
@@ -42,12 +43,14 @@ class ExitError : public Error {
 };
 
 // Prints condition, place and message with a backtrace, then aborts (exit status 134).
-[[noreturn]] void check_failed(const char* condition, const std::string& message, std::source_location where);
+[[noreturn]] void check_failed(const char* condition, const std::string& message,
+                               std::source_location where);
 
-#define RHEA_CHECK(condition, ...)                                                          \
-  do {                                                                                      \
-    if (!(condition)) [[unlikely]]                                                          \
-      ::rhea::check_failed(#condition, ::fmt::format(__VA_ARGS__), std::source_location::current()); \
+#define RHEA_CHECK(condition, ...)                                 \
+  do {                                                             \
+    if (!(condition)) [[unlikely]]                                 \
+      ::rhea::check_failed(#condition, ::fmt::format(__VA_ARGS__), \
+                           std::source_location::current());       \
   } while (false)
 
 // Integer conversion that keeps the value or throws with both numbers.
@@ -61,11 +64,16 @@ To narrow(From value) {
 
 // Exact quotient, or throws with both numbers.
 inline int64_t div_exact(int64_t dividend, int64_t divisor) {
-  if (divisor == 0 || dividend % divisor != 0) throw Error("{} is not divisible by {}", dividend, divisor);
+  if (divisor == 0 || dividend % divisor != 0)
+    throw Error("{} is not divisible by {}", dividend, divisor);
   return dividend / divisor;
 }
 
-inline int64_t div_up(int64_t dividend, int64_t divisor) { return (dividend + divisor - 1) / divisor; }
-inline int64_t round_up(int64_t value, int64_t multiple) { return div_up(value, multiple) * multiple; }
+inline int64_t div_up(int64_t dividend, int64_t divisor) {
+  return (dividend + divisor - 1) / divisor;
+}
+inline int64_t round_up(int64_t value, int64_t multiple) {
+  return div_up(value, multiple) * multiple;
+}
 
 }  // namespace rhea

@@ -1,4 +1,5 @@
-// The program's log: one line per fact, `[rhea] 2026-01-31 12:00:00,123 - <component> - INFO - text` on stdout.
+// The program's log: one line per fact, `[rhea] 2026-01-31 12:00:00,123 - <component> - INFO -
+// text` on stdout.
 #pragma once
 #include <fmt/core.h>
 

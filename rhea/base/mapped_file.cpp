@@ -28,7 +28,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0) throw Error("cannot open {}: {}", path.string(), std::strerror(errno));
   struct stat info {};
-  if (::fstat(file.fd, &info) != 0) throw Error("cannot stat {}: {}", path.string(), std::strerror(errno));
+  if (::fstat(file.fd, &info) != 0)
+    throw Error("cannot stat {}: {}", path.string(), std::strerror(errno));
   if (!S_ISREG(info.st_mode)) throw Error("{} is not a regular file", path.string());
   size_ = static_cast<size_t>(info.st_size);
   if (size_ == 0) return;
@@ -53,7 +54,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   return *this;
 }
 
-std::string read_file(const std::filesystem::path& path) { return std::string(MappedFile(path).text()); }
+std::string read_file(const std::filesystem::path& path) {
+  return std::string(MappedFile(path).text());
+}
 
 void write_file_atomic(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::path temporary = path;
@@ -61,12 +64,15 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
   const auto fail = [&](const char* what) {
     const int code = errno;
     ::unlink(temporary.c_str());
-    const std::string message = fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(code));
-    if (code == ENOSPC || code == EDQUOT || code == EFBIG) throw ExitError(ExitCode::out_of_memory, message);
+    const std::string message =
+        fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(code));
+    if (code == ENOSPC || code == EDQUOT || code == EFBIG)
+      throw ExitError(ExitCode::out_of_memory, message);
     throw Error(message);
   };
   {
-    const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+    const Descriptor file{
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
     if (file.fd < 0) fail("create");
     size_t done = 0;
     while (done < content.size()) {

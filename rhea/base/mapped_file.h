@@ -27,8 +27,8 @@ class MappedFile {
 
 // Whole file as a string; throws Error naming path and reason.
 std::string read_file(const std::filesystem::path& path);
-// Writes to a temporary name beside `path`, syncs, renames: readers see the old or the new file. Throws Error; on a full
-// disk ExitError with out_of_memory. Nothing is left behind on failure.
+// Writes to a temporary name beside `path`, syncs, renames: readers see the old or the new file.
+// Throws Error; on a full disk ExitError with out_of_memory. Nothing is left behind on failure.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace rhea

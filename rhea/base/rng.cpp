@@ -31,8 +31,9 @@ RngKey rng_key(uint64_t seed, std::string_view name) {
 }
 
 std::array<uint32_t, 4> philox(RngKey key, uint64_t counter_low, uint64_t counter_high) {
-  std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
-                               static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
+  std::array<uint32_t, 4> x = {
+      static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
+      static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
   uint32_t k0 = static_cast<uint32_t>(key.value);
   uint32_t k1 = static_cast<uint32_t>(key.value >> 32);
   for (int round = 0; round < 10; ++round) {

@@ -1,4 +1,5 @@
-// Counter-based random numbers: a value is a function of (key, index), never of who draws it or in which order.
+// Counter-based random numbers: a value is a function of (key, index), never of who draws it or in
+// which order.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,7 +19,8 @@ std::array<uint32_t, 4> philox(RngKey key, uint64_t counter_low, uint64_t counte
 // Uniform in (0, 1), and standard normal (Box-Muller in f64), element `index` of the stream.
 double rng_uniform(RngKey key, uint64_t index);
 double rng_normal(RngKey key, uint64_t index);
-// Standard normal restricted to [low, high] (in standard deviations) by redrawing from the element's own substream.
+// Standard normal restricted to [low, high] (in standard deviations) by redrawing from the
+// element's own substream.
 double rng_truncated_normal(RngKey key, uint64_t index, double low, double high);
 // Uniform integer in [0, bound) without modulo bias beyond 2^-64.
 uint64_t rng_below(RngKey key, uint64_t index, uint64_t bound);

@@ -1,4 +1,5 @@
-// Workers spin briefly for the next grid, then sleep; shares are contiguous so that a worker reads what it wrote.
+// Workers spin briefly for the next grid, then sleep; shares are contiguous so that a worker reads
+// what it wrote.
 #include "rhea/base/thread_pool.h"
 
 #include <sched.h>
@@ -106,7 +107,8 @@ void ThreadPool::parallel_for(int64_t count, const Body& f, int64_t grain) {
   if (count <= 0) return;
   Impl& pool = *impl_;
   if (pool.num_threads == 1 || count <= grain) {
-    for (int64_t begin = 0; begin < count; begin += grain) f(begin, std::min(begin + grain, count), 0);
+    for (int64_t begin = 0; begin < count; begin += grain)
+      f(begin, std::min(begin + grain, count), 0);
     return;
   }
   RHEA_CHECK(pool.running.load() == 0, "parallel_for called from inside a grid item");

@@ -6,8 +6,9 @@
 
 namespace rhea {
 
-// `num_threads` workers, the calling thread being worker 0. Work is a grid of `count` items that do not depend on each
-// other and on who runs them; so results have the same bits for any number of threads.
+// `num_threads` workers, the calling thread being worker 0. Work is a grid of `count` items that do
+// not depend on each other and on who runs them; so results have the same bits for any number of
+// threads.
 class ThreadPool {
  public:
   // 0: the cores of this process' affinity mask.
@@ -18,9 +19,10 @@ class ThreadPool {
 
   int num_threads() const;
 
-  // Runs f(begin, end, worker) over disjoint ranges that cover [0, count). Each worker starts with a contiguous share and
-  // then steals items from others. `grain` items are taken at a time. Returns when all are done. The first exception of
-  // an item is rethrown here. Not reentrant: an item must not call parallel_for of the same pool.
+  // Runs f(begin, end, worker) over disjoint ranges that cover [0, count). Each worker starts with
+  // a contiguous share and then steals items from others. `grain` items are taken at a time.
+  // Returns when all are done. The first exception of an item is rethrown here. Not reentrant: an
+  // item must not call parallel_for of the same pool.
   using Body = std::function<void(int64_t begin, int64_t end, int worker)>;
   void parallel_for(int64_t count, const Body& f, int64_t grain = 1);
 

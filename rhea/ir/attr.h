@@ -1,0 +1,47 @@
+// Attributes of a node: constants that belong to the operation, never data of the step.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "rhea/base/dtype.h"
+
+namespace rhea::ir {
+
+// Flags are integers 0 and 1.
+using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, DType>;
+
+// Small map, sorted by name, so that equal attributes compare and print equal.
+class Attrs {
+ public:
+  Attrs() = default;
+  Attrs(std::initializer_list<std::pair<std::string, Attr>> items);
+
+  void set(std::string_view name, Attr value);
+  const Attr* find(std::string_view name) const;  // nullptr when absent
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+
+  // Typed access; an absent name or another type is a failed internal check (infer has verified the
+  // row's AttrSpecs).
+  int64_t i64(std::string_view name) const;
+  double f64(std::string_view name) const;
+  const std::string& str(std::string_view name) const;
+  const std::vector<int64_t>& list(std::string_view name) const;
+  DType dtype(std::string_view name) const;
+  bool flag(std::string_view name) const { return i64(name) != 0; }
+
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+  bool empty() const { return items_.empty(); }
+  bool operator==(const Attrs&) const = default;
+
+ private:
+  std::vector<std::pair<std::string, Attr>> items_;
+};
+
+std::string to_string(const Attr& attr);
+
+}  // namespace rhea::ir

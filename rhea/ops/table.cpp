@@ -1,0 +1,30 @@
+// The op table: one line per row. A row is found by its name here and nowhere else.
+#include <array>
+#include <string>
+#include <unordered_map>
+
+#include "rhea/ops/ops.h"
+
+namespace rhea::ops {
+namespace {
+
+const std::array kTable = {
+    &ir::kInput,
+    &ir::kConstant,
+};
+
+}  // namespace
+
+std::span<const OpDef* const> all_ops() { return kTable; }
+
+const OpDef* find_op(std::string_view name) {
+  static const std::unordered_map<std::string_view, const OpDef*> index = [] {
+    std::unordered_map<std::string_view, const OpDef*> made;
+    for (const OpDef* op : kTable) made.emplace(op->name, op);
+    return made;
+  }();
+  const auto at = index.find(name);
+  return at == index.end() ? nullptr : at->second;
+}
+
+}  // namespace rhea::ops
