@@ -1,0 +1,16 @@
+// The table of subcommands.
+#include "rhea/cli/commands.h"
+
+namespace rhea::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"doctor", "what this machine has, and what is missing for what", cmd_doctor},
+    {"version", "version, git revision, compiler, CPU features, oneDNN version", cmd_version},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+}  // namespace rhea::cli

@@ -1,0 +1,25 @@
+// The subcommands of `rhea`. A new command: declare it here, define it in a file of its own (or
+// call the component's entry point), add one row to kCommands in commands.cpp.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rhea::cli {
+
+// The words after the command's name.
+using Args = std::span<const std::string>;
+
+struct Command {
+  std::string_view name;
+  std::string_view help;  // one line for `rhea --help`
+  int (*run)(Args);       // returns the exit code; throws Error for a user's mistake
+};
+
+// Every command, in the order in which `rhea --help` lists them.
+std::span<const Command> commands();
+
+int cmd_doctor(Args args);
+int cmd_version(Args args);
+
+}  // namespace rhea::cli

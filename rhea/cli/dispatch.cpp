@@ -1,0 +1,104 @@
+// Finds the command, maps exceptions to exit codes.
+#include "rhea/cli/dispatch.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+#include <numeric>
+#include <vector>
+
+#include "rhea/base/error.h"
+#include "rhea/base/version.h"
+
+namespace rhea::cli {
+namespace {
+
+void print_help() {
+  fmt::print("rhea {}: trains large language models\n\n", version());
+  fmt::print("usage: rhea <command> [options]\n\ncommands:\n");
+  size_t width = 0;
+  for (const Command& command : commands()) width = std::max(width, command.name.size());
+  for (const Command& command : commands())
+    fmt::print("  {:{}}  {}\n", command.name, width, command.help);
+  fmt::print(
+      "\n`rhea help <command>` (or `rhea <command> --help`) lists the options of one command.\n");
+}
+
+const Command* find_command(std::string_view name) {
+  for (const Command& command : commands())
+    if (command.name == name) return &command;
+  return nullptr;
+}
+
+// Number of single-character edits between two words.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+[[noreturn]] void unknown_command(std::string_view name) {
+  const Command* nearest = nullptr;
+  size_t best = 3;  // further away than this is no typo
+  for (const Command& command : commands()) {
+    const size_t distance = edit_distance(name, command.name);
+    if (distance < best) {
+      best = distance;
+      nearest = &command;
+    }
+  }
+  throw Error("unknown command '{}'{}; `rhea --help` lists the commands", name,
+              nearest ? fmt::format(", did you mean '{}'?", nearest->name) : "");
+}
+
+}  // namespace
+
+int dispatch(Args words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    print_help();
+    // Without a command nothing was asked for: a script that lost its words must not look
+    // successful.
+    return words.empty() ? static_cast<int>(ExitCode::user_error) : 0;
+  }
+  if (words[0] == "--version") return cmd_version(words.subspan(1));
+  if (words[0] == "help") {
+    if (words.size() == 1) return dispatch(std::vector<std::string>{"--help"});
+    return dispatch(std::vector<std::string>{words[1], "--help"});
+  }
+  const Command* command = find_command(words[0]);
+  if (command == nullptr) unknown_command(words[0]);
+  return command->run(words.subspan(1));
+}
+
+int guarded(const std::function<int()>& body) {
+  const auto report = [](std::string_view message, ExitCode code) {
+    std::fflush(stdout);
+    fmt::print(stderr, "rhea: error: {}\n", message);
+    return static_cast<int>(code);
+  };
+  try {
+    return body();
+  } catch (const ExitError& error) {
+    return report(error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return report(
+        "out of memory: the system refused an allocation; `rhea plan` with the same options shows "
+        "what a run needs",
+        ExitCode::out_of_memory);
+  } catch (const std::exception& error) {
+    return report(error.what(), ExitCode::user_error);
+  }
+}
+
+}  // namespace rhea::cli
