@@ -1,0 +1,229 @@
+// Names, sizes and conversions of the format's element types.
+#include "rhea/components/safetensors/element_type.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "rhea/base/error.h"
+
+namespace rhea::safetensors {
+namespace {
+
+struct Row {
+  std::string_view name;
+  int size;
+  std::optional<DType> dtype;
+};
+
+constexpr std::array<Row, 16> kRows = {{
+    {"F64", 8, DType::f64},
+    {"F32", 4, DType::f32},
+    {"F16", 2, DType::f16},
+    {"BF16", 2, DType::bf16},
+    {"I64", 8, DType::i64},
+    {"I32", 4, DType::i32},
+    {"I16", 2, std::nullopt},
+    {"I8", 1, std::nullopt},
+    {"U64", 8, std::nullopt},
+    {"U32", 4, std::nullopt},
+    {"U16", 2, std::nullopt},
+    {"U8", 1, DType::u8},
+    {"BOOL", 1, DType::boolean},
+    {"F8_E4M3", 1, std::nullopt},
+    {"F8_E5M2", 1, std::nullopt},
+    {"F8_E8M0", 1, std::nullopt},
+}};
+
+const Row& row(ElementType type) { return kRows[static_cast<size_t>(type)]; }
+
+template <class T>
+T load(const std::byte* data, int64_t i) {
+  T value;
+  std::memcpy(&value, data + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+template <class T>
+void store(std::byte* data, int64_t i, T value) {
+  std::memcpy(data + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+// 1 sign, 4 exponent (bias 7), 3 mantissa bits; no infinity, 0x7f and 0xff are NaN.
+float from_e4m3(uint8_t bits) {
+  const int exponent = (bits >> 3) & 15;
+  const int mantissa = bits & 7;
+  float value;
+  if (exponent == 15 && mantissa == 7) {
+    value = std::numeric_limits<float>::quiet_NaN();
+  } else if (exponent == 0) {
+    value = std::ldexp(static_cast<float>(mantissa), -9);
+  } else {
+    value = std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+  }
+  return (bits & 0x80) != 0 ? -value : value;
+}
+
+// The upper byte of an IEEE half.
+float from_e5m2(uint8_t bits) {
+  f16 half;
+  half.bits = static_cast<uint16_t>(bits << 8);
+  return static_cast<float>(half);
+}
+
+// A power of two, 2^(bits - 127); 0xff is NaN.
+float from_e8m0(uint8_t bits) {
+  return bits == 0xff ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0F, bits - 127);
+}
+
+// f64 to f32 so that a second rounding to 16 bits is right: an inexact result gets its last bit set
+// (round to odd).
+float to_odd_f32(double value) {
+  const float nearest = static_cast<float>(value);
+  const double back = static_cast<double>(nearest);
+  if (std::isnan(value) || back == value || std::isinf(value)) return nearest;
+  uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  if (std::fabs(back) > std::fabs(value)) --bits;  // now rounded toward zero
+  return std::bit_cast<float>(bits | 1U);
+}
+
+float load_float(ElementType type, const std::byte* data, int64_t i) {
+  switch (type) {
+    case ElementType::F32:
+      return load<float>(data, i);
+    case ElementType::F16:
+      return static_cast<float>(load<f16>(data, i));
+    case ElementType::BF16:
+      return static_cast<float>(load<bf16>(data, i));
+    case ElementType::F8_E4M3:
+      return from_e4m3(load<uint8_t>(data, i));
+    case ElementType::F8_E5M2:
+      return from_e5m2(load<uint8_t>(data, i));
+    default:
+      return from_e8m0(load<uint8_t>(data, i));
+  }
+}
+
+template <class To>
+void convert_floats(ElementType type, const std::byte* from, std::byte* to, int64_t count) {
+  if (type == ElementType::F64) {
+    for (int64_t i = 0; i < count; ++i) {
+      const double value = load<double>(from, i);
+      if constexpr (sizeof(To) == 2)
+        store<To>(to, i, To(to_odd_f32(value)));
+      else
+        store<To>(to, i, static_cast<To>(value));
+    }
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) store<To>(to, i, static_cast<To>(load_float(type, from, i)));
+}
+
+// Value as a 64-bit pattern; `negative` tells -1 from 2^64-1.
+struct Integer {
+  uint64_t bits;
+  bool negative;
+};
+template <class T>
+Integer widen(T value) {
+  return {static_cast<uint64_t>(value), value < T{}};
+}
+
+Integer load_integer(ElementType type, const std::byte* data, int64_t i) {
+  switch (type) {
+    case ElementType::I64:
+      return widen(load<int64_t>(data, i));
+    case ElementType::I32:
+      return widen(load<int32_t>(data, i));
+    case ElementType::I16:
+      return widen(load<int16_t>(data, i));
+    case ElementType::I8:
+      return widen(load<int8_t>(data, i));
+    case ElementType::U64:
+      return widen(load<uint64_t>(data, i));
+    case ElementType::U32:
+      return widen(load<uint32_t>(data, i));
+    case ElementType::U16:
+      return widen(load<uint16_t>(data, i));
+    case ElementType::U8:
+      return widen(load<uint8_t>(data, i));
+    default:
+      return widen(static_cast<uint8_t>(load<uint8_t>(data, i) != 0));
+  }
+}
+
+template <class To>
+void convert_integers(ElementType type, const std::byte* from, DType to_dtype, std::byte* to,
+                      int64_t count) {
+  const uint64_t limit =
+      to_dtype == DType::boolean ? 1 : static_cast<uint64_t>(std::numeric_limits<To>::max());
+  for (int64_t i = 0; i < count; ++i) {
+    const Integer value = load_integer(type, from, i);
+    const bool fits = value.negative ? static_cast<int64_t>(value.bits) >=
+                                           static_cast<int64_t>(std::numeric_limits<To>::min())
+                                     : value.bits <= limit;
+    if (!fits) {
+      throw Error("element {} is {}{}, which does not fit {}", i, value.negative ? "-" : "",
+                  value.negative ? 0 - value.bits : value.bits, dtype_name(to_dtype));
+    }
+    store<To>(to, i, static_cast<To>(value.bits));
+  }
+}
+
+}  // namespace
+
+int64_t element_size(ElementType type) { return row(type).size; }
+std::string_view element_type_name(ElementType type) { return row(type).name; }
+std::optional<DType> same_dtype(ElementType type) { return row(type).dtype; }
+
+std::optional<ElementType> parse_element_type(std::string_view name) {
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    if (kRows[i].name == name) return static_cast<ElementType>(i);
+  }
+  return std::nullopt;
+}
+
+bool is_float(ElementType type) { return row(type).name.find('F') != std::string_view::npos; }
+
+ElementType element_type_of(DType dtype) {
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    if (kRows[i].dtype == dtype) return static_cast<ElementType>(i);
+  }
+  RHEA_CHECK(false, "dtype {} has no element type", dtype_name(dtype));
+}
+
+bool convertible(ElementType from, DType to) { return is_float(from) == rhea::is_float(to); }
+
+void convert(ElementType from_type, std::span<const std::byte> from, DType to_dtype,
+             std::span<std::byte> to) {
+  const auto count = static_cast<int64_t>(to.size()) / dtype_size(to_dtype);
+  RHEA_CHECK(static_cast<int64_t>(from.size()) == count * element_size(from_type),
+             "{} bytes of {} for {} elements", from.size(), element_type_name(from_type), count);
+  if (!convertible(from_type, to_dtype)) {
+    throw Error("cannot convert {} to {}: one holds numbers with a fraction, the other integers",
+                element_type_name(from_type), dtype_name(to_dtype));
+  }
+  if (same_dtype(from_type) == to_dtype) {
+    if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    return;
+  }
+  switch (to_dtype) {
+    case DType::f32:
+      return convert_floats<float>(from_type, from.data(), to.data(), count);
+    case DType::bf16:
+      return convert_floats<bf16>(from_type, from.data(), to.data(), count);
+    case DType::f16:
+      return convert_floats<f16>(from_type, from.data(), to.data(), count);
+    case DType::f64:
+      return convert_floats<double>(from_type, from.data(), to.data(), count);
+    case DType::i32:
+      return convert_integers<int32_t>(from_type, from.data(), to_dtype, to.data(), count);
+    case DType::i64:
+      return convert_integers<int64_t>(from_type, from.data(), to_dtype, to.data(), count);
+    default:
+      return convert_integers<uint8_t>(from_type, from.data(), to_dtype, to.data(), count);
+  }
+}
+
+}  // namespace rhea::safetensors
