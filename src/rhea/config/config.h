@@ -1,0 +1,122 @@
+// Config: base of every plain struct that describes a component, and Slot: an owning, copyable
+// place for one.
+#pragma once
+#include <concepts>
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <utility>
+
+#include "rhea/base/error.h"
+
+namespace rhea {
+
+class Visitor;
+
+// A config is data: public members with defaults, plus fields(), which names every member once
+// (rhea/config/visitor.h). Command line, help, JSON, traversal and overrides all come from that one
+// function.
+struct Config {
+  virtual ~Config() = default;
+  virtual void fields(Visitor& v) = 0;
+
+ protected:
+  Config() = default;
+  Config(const Config&) = default;
+  Config& operator=(const Config&) = default;
+};
+
+// Name of the dynamic type as logs show it: `rhea::nn::RMSNorm::Config` is "RMSNorm.Config",
+// `rhea::TrainingConfig` is "TrainingConfig".
+std::string type_name(const Config& config);
+
+// What Slot<T> is for code that does not know T: the place in the tree that an override may fill
+// with another config.
+class SlotBase {
+ public:
+  virtual ~SlotBase() = default;
+  Config* get() { return value_.get(); }
+  const Config* get() const { return value_.get(); }
+  explicit operator bool() const { return value_ != nullptr; }
+  // Takes a copy of what `other` holds. Throws Error, and changes nothing, where this slot is for
+  // another type.
+  void replace(const SlotBase& other);
+
+ protected:
+  using Copy = std::unique_ptr<Config> (*)(const Config&);
+  SlotBase() = default;
+  SlotBase(const SlotBase& other) : value_(other.clone()), copy_(other.copy_) {}
+  SlotBase(SlotBase&&) = default;
+  SlotBase& operator=(const SlotBase& other);
+  SlotBase& operator=(SlotBase&&) = default;
+  std::unique_ptr<Config> clone() const { return value_ ? copy_(*value_) : nullptr; }
+  virtual bool accepts(const Config& config) const = 0;
+  virtual std::string accepted_type() const = 0;
+
+  template <class D>
+  void hold(D value) {
+    // A copy through a base reference would silently lose the derived fields.
+    RHEA_CHECK(typeid(value) == typeid(D), "a slot must be filled with a value of its own type");
+    value_ = std::make_unique<D>(std::move(value));
+    copy_ = [](const Config& c) -> std::unique_ptr<Config> {
+      return std::make_unique<D>(static_cast<const D&>(c));
+    };
+  }
+
+ private:
+  std::unique_ptr<Config> value_;
+  Copy copy_ = nullptr;
+};
+
+// Holds a T or a config derived from T; copies deeply, so a tree of slots behaves like a value.
+// Empty only when T is abstract and nothing was assigned, or after a move.
+template <class T>
+class Slot : public SlotBase {
+ public:
+  Slot() {
+    if constexpr (std::default_initializable<T> && !std::is_abstract_v<T>) hold(T{});
+  }
+  template <std::derived_from<T> D>
+  Slot(D value) {  // NOLINT: implicit, so that `config.loss = CrossEntropyLossConfig{}` reads well
+    hold(std::move(value));
+  }
+  Slot(const Slot&) = default;
+  Slot(Slot&&) = default;
+  Slot& operator=(const Slot&) = default;
+  Slot& operator=(Slot&&) = default;
+
+  T* operator->() { return checked(); }
+  const T* operator->() const { return checked(); }
+  T& operator*() { return *checked(); }
+  const T& operator*() const { return *checked(); }
+  // The held config as a D, or null where it is something else.
+  template <class D>
+  const D* as() const {
+    return dynamic_cast<const D*>(get());
+  }
+  template <class D>
+  D* as() {
+    return dynamic_cast<D*>(get());
+  }
+
+ private:
+  T* checked() const {
+    RHEA_CHECK(get() != nullptr, "use of an empty config slot");
+    return static_cast<T*>(const_cast<Config*>(get()));
+  }
+  bool accepts(const Config& config) const override {
+    return dynamic_cast<const T*>(&config) != nullptr;
+  }
+  std::string accepted_type() const override;
+};
+
+namespace detail {
+std::string type_name(const std::type_info& type);
+}
+
+template <class T>
+std::string Slot<T>::accepted_type() const {
+  return detail::type_name(typeid(T));
+}
+
+}  // namespace rhea

@@ -1,0 +1,50 @@
+// Sections `compile` and `executor`: what runs the graph.
+#pragma once
+#include "rhea/config/visitor.h"
+
+namespace rhea {
+
+struct CompileConfig : Config {
+  bool enable = true;
+  std::vector<std::string> components = {"model", "loss"};
+  std::string backend = "native";
+  bool enable_async_tensor_parallel = false;
+
+  void fields(Visitor& v) override {
+    v("enable", enable, "off = interpret the graph node by node, for debugging; same bits");
+    v("components", components, "parts that are compiled; without model the rest has no effect",
+      one_of{"model", "loss", "grad_clip", "optimizer"});
+    v("backend", backend,
+      "native (inductor, aot_eager mean the same), pjrt, or neuron = pjrt with its preset",
+      one_of{"native", "inductor", "aot_eager", "neuron", "pjrt"});
+    v("enable_async_tensor_parallel", enable_async_tensor_parallel,
+      "overlap tensor-parallel collectives with matrix products");
+  }
+};
+
+struct ExecutorConfig : Config {
+  std::string plugin;
+  std::vector<std::string> plugin_options;
+  std::vector<std::string> compile_options;
+  std::string cache_dir = "$XDG_CACHE_HOME/rhea";
+  int64_t devices_per_process = 1;
+  int64_t num_threads = 0;
+
+  void fields(Visitor& v) override {
+    v("plugin", plugin, "path of the PJRT plugin");
+    v("plugin_options", plugin_options,
+      "name=value create options; i: f: b: s: before the value fixes its type");
+    v("compile_options", compile_options, "xla_flag=value, stored in the compile options");
+    v("cache_dir", cache_dir,
+      "executables and compiled plugins; a leading $XDG_CACHE_HOME is ~/.cache where unset");
+    v("devices_per_process", devices_per_process, "PJRT: devices that this process drives",
+      at_least(1));
+    v("num_threads", num_threads,
+      "CPU: 0 = the cores of this process' affinity divided by the local ranks", at_least(0));
+  }
+
+  // cache_dir with a leading $XDG_CACHE_HOME put in.
+  std::string resolved_cache_dir() const;
+};
+
+}  // namespace rhea

@@ -1,0 +1,31 @@
+// Section `loss`: a slot that holds one of these.
+#pragma once
+#include "rhea/config/visitor.h"
+
+namespace rhea {
+
+struct LossConfig : Config {};
+
+// float32, sum over labels other than -100, divided by the valid labels of the whole global batch.
+struct CrossEntropyLossConfig : LossConfig {
+  std::optional<int64_t> global_vocab_size;
+
+  void fields(Visitor& v) override {
+    v("global_vocab_size", global_vocab_size,
+      "vocabulary the labels are checked against; None = the model's", at_least(1));
+  }
+};
+
+// Head, loss and its backward one chunk of tokens at a time, so that no [tokens, vocabulary] buffer
+// exists.
+struct ChunkedLossConfig : LossConfig {
+  int64_t num_chunks = 8;
+  Slot<LossConfig> loss_fn = CrossEntropyLossConfig{};
+
+  void fields(Visitor& v) override {
+    v("num_chunks", num_chunks, "chunks of tokens; the last one may be shorter", at_least(1));
+    v("loss_fn", loss_fn, "loss of one chunk");
+  }
+};
+
+}  // namespace rhea

@@ -1,0 +1,174 @@
+// Visitor: what Config::fields() talks to. One call per member: v("name", member, "meaning",
+// attributes...).
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "rhea/config/config.h"
+
+namespace rhea {
+
+// Leaf types of a config tree, as pointers into it.
+using Leaf = std::variant<bool*, int64_t*, double*, std::string*, std::optional<bool>*,
+                          std::optional<int64_t>*, std::optional<double>*,
+                          std::optional<std::string>*, std::vector<int64_t>*, std::vector<double>*,
+                          std::vector<std::string>*, std::optional<std::vector<double>>*,
+                          std::optional<std::vector<std::vector<std::string>>>*>;
+
+// One choice of a slot: the word of `--section:Word` and the config that it puts there.
+struct Alternative {
+  std::string_view name;
+  void (*select)(SlotBase&);
+};
+
+// What is known about a field besides its value. Texts are literals of fields(), so views are safe
+// to keep.
+struct FieldInfo {
+  std::string_view name;
+  std::string_view meaning;
+  std::vector<std::string_view>
+      choices;            // legal words of a string or of a list's items; empty = any
+  bool any_case = false;  // choices are compared without regard to case
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool above_min = false;  // the value must be greater than min, not equal
+  bool hidden = false;     // set in code only: in the JSON, not on the command line
+  std::vector<Alternative> alternatives;
+};
+
+// Attributes, the optional tail of v(...).
+struct one_of {
+  std::vector<std::string_view> words;
+  one_of(std::initializer_list<std::string_view> list) : words(list) {}
+  void apply(FieldInfo& info) const { info.choices = words; }
+};
+struct at_least {
+  double value;
+  void apply(FieldInfo& info) const { info.min = value; }
+};
+struct greater_than {
+  double value;
+  void apply(FieldInfo& info) const { info.min = value, info.above_min = true; }
+};
+struct between {
+  double low, high;
+  void apply(FieldInfo& info) const { info.min = low, info.max = high; }
+};
+struct AnyCase {
+  void apply(FieldInfo& info) const { info.any_case = true; }
+};
+inline constexpr AnyCase any_case;
+struct Hidden {
+  void apply(FieldInfo& info) const { info.hidden = true; }
+};
+inline constexpr Hidden hidden;
+// alternative<CrossEntropyLossConfig, LossConfig>("CrossEntropyLoss"): a word that fills a
+// Slot<LossConfig>.
+template <std::derived_from<Config> D, class Base>
+struct alternative {
+  std::string_view name;
+  explicit alternative(std::string_view word) : name(word) {}
+  void apply(FieldInfo& info) const {
+    info.alternatives.push_back({name, [](SlotBase& slot) { slot.replace(Slot<Base>(D{})); }});
+  }
+};
+
+// A list of configs (plain or in slots) for code that does not know their type.
+class ConfigList {
+ public:
+  virtual ~ConfigList() = default;
+  virtual size_t size() const = 0;
+  virtual Config& at(size_t i) = 0;
+  virtual SlotBase* slot(size_t i) = 0;  // null where the items are plain structs
+  virtual void append() = 0;             // one item of defaults
+  virtual void clear() = 0;
+};
+
+// Types of options that are accepted and do nothing.
+enum class OptionType { boolean, integer, number, text };
+
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+
+  // `name` is the last part of the option's path, `meaning` its line of help. Members are leaves,
+  // configs, slots of configs, and vectors of the last two.
+  template <class T, class... Attributes>
+  void operator()(std::string_view name, T& member, std::string_view meaning,
+                  const Attributes&... attributes) {
+    FieldInfo info;
+    info.name = name;
+    info.meaning = meaning;
+    (attributes.apply(info), ...);
+    if constexpr (std::derived_from<T, Config>) {
+      section(info, member);
+    } else if constexpr (std::derived_from<T, SlotBase>) {
+      slot(info, member);
+    } else if constexpr (is_config_list<T>) {
+      ListOf<T> items(member);
+      list(info, items);
+    } else {
+      leaf(info, Leaf(&member));
+    }
+  }
+
+  // A second name of the option `target` (full path); output shows the target only.
+  virtual void alias(std::string_view name, std::string_view target, std::string_view meaning) = 0;
+  // An option of torchtitan that has nothing to do here: accepted with one warning that gives
+  // `reason`.
+  virtual void no_effect(std::string_view name, OptionType type, std::string_view default_value,
+                         std::string_view reason) = 0;
+
+ protected:
+  virtual void leaf(const FieldInfo& info, Leaf value) = 0;
+  virtual void section(const FieldInfo& info, Config& config) = 0;
+  virtual void slot(const FieldInfo& info, SlotBase& slot) = 0;
+  virtual void list(const FieldInfo& info, ConfigList& list) = 0;
+
+ private:
+  template <class T>
+  struct Item {
+    static constexpr bool is_config = false;
+  };
+  template <class T>
+  struct Item<std::vector<T>> {
+    static constexpr bool is_config =
+        std::derived_from<T, Config> || std::derived_from<T, SlotBase>;
+  };
+  template <class T>
+  static constexpr bool is_config_list = Item<T>::is_config;
+
+  template <class V>
+  class ListOf final : public ConfigList {
+   public:
+    explicit ListOf(V& items) : items_(items) {}
+    size_t size() const override { return items_.size(); }
+    Config& at(size_t i) override {
+      if constexpr (std::derived_from<typename V::value_type, SlotBase>)
+        return *items_[i].get();
+      else
+        return items_[i];
+    }
+    SlotBase* slot(size_t i) override {
+      if constexpr (std::derived_from<typename V::value_type, SlotBase>)
+        return &items_[i];
+      else
+        return (void)i, nullptr;
+    }
+    void append() override { items_.emplace_back(); }
+    void clear() override { items_.clear(); }
+
+   private:
+    V& items_;
+  };
+};
+
+}  // namespace rhea
