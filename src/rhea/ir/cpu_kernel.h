@@ -61,6 +61,10 @@ struct KernelPlan {
   int64_t scratch_bytes = 0;
   int64_t workspace_bytes = 0;
   std::shared_ptr<const void> state;  // shapes, blockings, primitives; immutable while running
+  // Heavy state (library primitives, tables) is made here and not in `plan`, so that planning a
+  // model that could never run here stays cheap. Called once before the first run; its result
+  // becomes `state`, and nodes of the same op, types and attributes share it.
+  std::function<std::shared_ptr<const void>()> make_state;
   void (*run)(const KernelArgs&) = nullptr;
   // Operand i may share its buffer with result j: pairs (i, j). Only valid if every element is read
   // before it is written.
