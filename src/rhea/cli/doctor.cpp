@@ -62,14 +62,16 @@ void report_memory(Gaps& gaps) {
   row("available", available ? gib(*available) : "unknown");
   if (const auto limit = cgroup_memory_limit(read_text("/sys/fs/cgroup/memory.max")))
     row("container limit", gib(*limit));
-  const std::string transparent =
-      selected_word(read_text("/sys/kernel/mm/transparent_hugepage/enabled"));
-  row("huge pages", transparent.empty() ? "transparent: not offered by this kernel"
-                                        : "transparent: " + transparent);
+  const char* setting = "/sys/kernel/mm/transparent_hugepage/enabled";
+  const bool known = std::filesystem::exists("/sys/kernel");
+  const std::string transparent = selected_word(read_text(setting));
+  row("huge pages", !known                ? "transparent: unknown, /sys is not mounted"
+                    : transparent.empty() ? "transparent: not offered by this kernel"
+                                          : "transparent: " + transparent);
   const auto reserved = meminfo_bytes(meminfo, "HugePages_Total");
   const auto page = meminfo_bytes(meminfo, "Hugepagesize");
   if (reserved && page) row("", fmt::format("reserved: {} of {} KiB", *reserved, *page / 1024));
-  if (transparent.empty() || transparent == "never")
+  if (known && (transparent.empty() || transparent == "never"))
     gaps.push_back({"transparent huge pages", "large arenas use 4 KiB pages: some percent slower"});
 }
 
