@@ -1,3 +1,4 @@
+// Readable names of config types, and replacement of a slot.
 #include "rhea/config/config.h"
 
 #include <cxxabi.h>

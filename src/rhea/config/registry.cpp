@@ -1,3 +1,5 @@
+// Lookup of modules and config functions; a name that is not there is an error that lists those
+// that are.
 #include "rhea/config/registry.h"
 
 #include <fmt/format.h>

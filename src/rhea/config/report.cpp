@@ -1,3 +1,4 @@
+// Text of the problems that a check of the config found.
 #include "rhea/config/report.h"
 
 #include "rhea/base/error.h"

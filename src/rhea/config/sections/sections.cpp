@@ -1,3 +1,4 @@
+// Defaults of sections that are computed.
 #include <cstdlib>
 
 #include "rhea/config/trainer_config.h"
