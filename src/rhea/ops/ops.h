@@ -61,10 +61,6 @@ Value stop_gradient(Value x, Where where = Where::current());
 // With a number: the splat constant of x's type.
 Value add(Value x, double number, Where where = Where::current());
 Value multiply(Value x, double number, Where where = Where::current());
-inline Value operator+(Value a, Value b) { return add(a, b); }
-inline Value operator-(Value a, Value b) { return subtract(a, b); }
-inline Value operator*(Value a, Value b) { return multiply(a, b); }
-inline Value operator/(Value a, Value b) { return divide(a, b); }
 
 // ---- shapes
 // ------------------------------------------------------------------------------------------------------------
@@ -204,3 +200,11 @@ extern const OpDef kAdam;  // attrs beta1, beta2, eps, weight_decay, decoupled
 extern const OpDef kSgd;
 
 }  // namespace rhea::ops
+
+// In the namespace of Value, so that model code finds them.
+namespace rhea::ir {
+inline Value operator+(Value a, Value b) { return ops::add(a, b); }
+inline Value operator-(Value a, Value b) { return ops::subtract(a, b); }
+inline Value operator*(Value a, Value b) { return ops::multiply(a, b); }
+inline Value operator/(Value a, Value b) { return ops::divide(a, b); }
+}  // namespace rhea::ir

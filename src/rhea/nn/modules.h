@@ -1,0 +1,119 @@
+// The blocks that native models and published ones are built from. A module is its Config: data
+// plus forward(), so that an override that replaces the node replaces the computation.
+//
+// T tokens, D model dim, N query heads, K kv heads, H head dim, F hidden dim, V vocabulary
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "rhea/config/visitor.h"
+#include "rhea/nn/trace.h"
+
+namespace rhea::nn {
+
+struct InitConfig : Config {
+  std::string distribution = "zeros";
+  double std = 0;
+  double cut = 0;
+
+  InitConfig() = default;
+  InitConfig(const Init& init);  // NOLINT: a config field is set from an Init
+  Init init() const;
+  void fields(Visitor& v) override;
+};
+
+struct Linear {
+  // y = x w^T (+ b): x [..., in_features] -> [..., out_features]
+  struct Config : rhea::Config {
+    int64_t in_features = 0;
+    int64_t out_features = 0;
+    bool bias = false;
+    InitConfig init;
+    virtual Value forward(Trace& trace, Value x) const;
+    void fields(Visitor& v) override;
+  };
+};
+
+struct Embedding {
+  // ids_T -> [T, D]
+  struct Config : rhea::Config {
+    int64_t num_embeddings = 0;
+    int64_t embedding_dim = 0;
+    InitConfig init;
+    virtual Value forward(Trace& trace, Value ids_T) const;
+    void fields(Visitor& v) override;
+  };
+};
+
+struct RMSNorm {
+  // over the last dim; weight starts at 1
+  struct Config : rhea::Config {
+    int64_t dim = 0;
+    double eps = 1e-5;
+    virtual Value forward(Trace& trace, Value x) const;
+    void fields(Visitor& v) override;
+  };
+};
+
+struct RoPE {
+  // Rotates q_TNH and k_TKH by the positions of the batch.
+  struct Config : rhea::Config {
+    virtual Value forward(Trace& trace, Value x_TNH) const = 0;
+    // Tables that depend on the longest position of a batch are chosen by the host for each batch.
+    virtual RopeSpec spec() const = 0;
+  };
+};
+
+// The fields of a RopeSpec under torchtitan's and Hugging Face's names.
+struct RopeFields : RoPE::Config {
+  int64_t dim = 0;
+  int64_t max_position_embeddings = 0;
+  double theta = 10000;
+  std::string scaling = "none";
+  double factor = 1;
+  double original_max_position_embeddings = 0;
+  double low_freq_factor = 1, high_freq_factor = 4;
+  double beta_fast = 32, beta_slow = 1;
+  bool truncate = true;
+  double mscale = 0, mscale_all_dim = 0, attention_factor = 0;
+  std::vector<double> short_factor, long_factor;
+
+  RopeSpec spec() const override;
+  void fields(Visitor& v) override;
+
+ protected:
+  Value rotate(Trace& trace, Value x_TNH, bool interleaved) const;
+};
+
+struct CosSinRoPE {
+  // pairs (i, i + R/2)
+  struct Config : RopeFields {
+    Value forward(Trace& trace, Value x_TNH) const override { return rotate(trace, x_TNH, false); }
+  };
+};
+
+struct ComplexRoPE {
+  // pairs (2i, 2i + 1)
+  struct Config : RopeFields {
+    Value forward(Trace& trace, Value x_TNH) const override { return rotate(trace, x_TNH, true); }
+  };
+};
+
+struct FeedForward {
+  // w2(silu(w1 x) * (w3 x)); the children's names come from the model (DecoderNames)
+  struct Config : rhea::Config {
+    const struct DecoderNames* names = nullptr;
+    Slot<Linear::Config> w1, w2, w3;
+    virtual Value forward(Trace& trace, Value x_TD) const;
+    void fields(Visitor& v) override;
+  };
+};
+
+// Opens the child's scope and calls its forward.
+template <class C, class... Args>
+Value call(Trace& trace, std::string_view name, const C& child, const Args&... args) {
+  const ir::Scope scope(trace.graph(), name);
+  return child.forward(trace, args...);
+}
+
+}  // namespace rhea::nn

@@ -1,0 +1,75 @@
+// Parameters and tables are graph inputs, declared when a module first asks for them.
+#include "rhea/nn/trace.h"
+
+#include "rhea/base/error.h"
+#include "rhea/ops/ops.h"
+
+namespace rhea::nn {
+
+Trace::Trace(ir::Graph& graph, const TraceOptions& options) : graph_(graph), options_(options) {
+  if (options.seq_len <= 0 || options.num_tokens % options.seq_len != 0)
+    throw Error("trace: {} tokens are not rows of length {}", options.num_tokens, options.seq_len);
+  tokens_ = graph_.input(kTokens, {DType::i32, {options.num_tokens}});
+  positions_ = graph_.input(kPositions, {DType::i32, {options.num_tokens}});
+}
+
+std::string Trace::fqn(std::string_view name) const {
+  const std::string& scope = graph_.scope_name(graph_.current_scope());
+  return scope.empty() ? std::string(name) : fmt::format("{}.{}", scope, name);
+}
+
+Value Trace::declare(Parameter parameter) {
+  if (const auto at = compute_.find(parameter.fqn); at != compute_.end()) {
+    if (at->second.shape() != parameter.shape)
+      throw Error("parameter {} is declared with shapes {} and {}", parameter.fqn,
+                  ir::to_string(at->second.shape()), ir::to_string(parameter.shape));
+    return at->second;
+  }
+  const Value stored = graph_.input(parameter.fqn, {options_.param_dtype, parameter.shape});
+  const Value value = ops::convert(stored, options_.compute_dtype);
+  compute_.emplace(parameter.fqn, value);
+  parameters_.push_back(std::move(parameter));
+  return value;
+}
+
+Value Trace::parameter(std::string_view name, Shape shape, const Init& init) {
+  Parameter made{fqn(name), std::move(shape), {}};
+  made.parts = {{made.fqn, 0, made.shape.empty() ? 1 : made.shape[0], init}};
+  return declare(std::move(made));
+}
+
+Value Trace::parameter(std::string_view name, Shape shape, const std::vector<PartSpec>& parts) {
+  Parameter made{fqn(name), std::move(shape), {}};
+  int64_t row = 0;
+  for (const auto& part : parts) {
+    made.parts.push_back({fqn(part.name), row, row + part.rows, part.init});
+    row += part.rows;
+  }
+  RHEA_CHECK(row == made.shape[0], "{}: parts cover {} of {} rows", made.fqn, row, made.shape[0]);
+  return declare(std::move(made));
+}
+
+Value Trace::parameter_input(const Parameter& parameter) const {
+  const auto* input = graph_.find_input(parameter.fqn);
+  RHEA_CHECK(input != nullptr, "{} is not an input of the graph", parameter.fqn);
+  return {&graph_, input->value};
+}
+
+std::string Trace::rope_input(size_t index, std::string_view kind) {
+  return fmt::format("rope.{}.{}", index, kind);
+}
+
+Trace::Tables Trace::rope_tables(const RopeSpec& spec) {
+  for (size_t i = 0; i < rope_specs_.size(); ++i) {
+    if (rope_specs_[i] == spec) return rope_tables_[i];
+  }
+  const size_t index = rope_specs_.size();
+  const ir::Type type{DType::f32, {options_.seq_len, spec.rotary_dim / 2}};
+  const Tables tables{graph_.input(rope_input(index, "cos"), type),
+                      graph_.input(rope_input(index, "sin"), type)};
+  rope_specs_.push_back(spec);
+  rope_tables_.push_back(tables);
+  return tables;
+}
+
+}  // namespace rhea::nn

@@ -1,0 +1,94 @@
+// What modules see while they trace themselves into a graph: scopes, parameters, the batch.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rhea/ir/graph.h"
+#include "rhea/nn/init.h"
+#include "rhea/nn/rope_tables.h"
+
+namespace rhea::nn {
+
+using ir::Shape;
+using ir::Value;
+
+// A stock part of a parameter: rows [row_begin, row_end) of dim 0 under a name of its own.
+// Checkpoints, key maps and initialisation see parts; graphs, gradients and the optimizer see the
+// whole.
+struct ParameterPart {
+  std::string fqn;
+  int64_t row_begin = 0, row_end = 0;
+  Init init;
+};
+
+struct Parameter {
+  std::string fqn;
+  Shape shape;
+  std::vector<ParameterPart> parts;  // one with the parameter's own name when it is not fused
+};
+
+struct TraceOptions {
+  int64_t num_tokens = 0;            // T = rows * seq_len
+  int64_t seq_len = 0;               // S
+  DType param_dtype = DType::f32;    // training.dtype: how parameters are stored
+  DType compute_dtype = DType::f32;  // mixed_precision_param: what the model computes in
+  bool document_mask = true;         // tokens see their own document only
+};
+
+// Names of graph inputs that are not parameters.
+inline constexpr std::string_view kTokens = "batch.tokens";  // i32 [T]
+inline constexpr std::string_view kPositions =
+    "batch.positions";  // i32 [T], restart at 0 at each document
+inline constexpr std::string_view kLabels = "batch.labels";  // i32 [T], -100 = ignored
+inline constexpr std::string_view kLossScale =
+    "batch.loss_scale";  // f32 [], 1 / valid labels of the whole global batch
+
+class Trace {
+ public:
+  Trace(ir::Graph& graph, const TraceOptions& options);
+
+  ir::Graph& graph() { return graph_; }
+  const TraceOptions& options() const { return options_; }
+  Value tokens() const { return tokens_; }
+  Value positions() const { return positions_; }
+
+  // Parameter `name` of the module whose scope is open, in the compute dtype. Asked for again under
+  // the same FQN (tied weights) it is the same value; another shape is an error. `parts` are (name
+  // below the scope, rows, init).
+  Value parameter(std::string_view name, Shape shape, const Init& init);
+  struct PartSpec {
+    std::string name;
+    int64_t rows;
+    Init init;
+  };
+  Value parameter(std::string_view name, Shape shape, const std::vector<PartSpec>& parts);
+
+  // cos and sin tables f32 [S, pairs] as graph inputs rope.<i>.cos / .sin; equal specs share one
+  // pair.
+  struct Tables {
+    Value cos_SP, sin_SP;
+  };
+  Tables rope_tables(const RopeSpec& spec);
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<RopeSpec>& rope_specs() const { return rope_specs_; }
+  static std::string rope_input(size_t index, std::string_view kind);  // "rope.0.cos"
+  // The graph input of a parameter (its storage, before the cast).
+  Value parameter_input(const Parameter& parameter) const;
+
+ private:
+  std::string fqn(std::string_view name) const;
+  Value declare(Parameter parameter);
+
+  ir::Graph& graph_;
+  TraceOptions options_;
+  Value tokens_, positions_;
+  std::vector<Parameter> parameters_;
+  std::map<std::string, Value, std::less<>> compute_;  // FQN -> value in the compute dtype
+  std::vector<RopeSpec> rope_specs_;
+  std::vector<Tables> rope_tables_;
+};
+
+}  // namespace rhea::nn
