@@ -1,0 +1,31 @@
+// Decoders of tokenizer.json: from token spellings back to text.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rhea/components/tokenizer/json_fields.h"
+
+namespace rhea::tokenizer {
+
+class Decoder {
+ public:
+  struct Piece {
+    std::string text;
+    bool added = false;  // an added token stands for itself
+  };
+
+  // Joins the spellings with spaces.
+  Decoder() = default;
+  // From the "decoder" field: ByteLevel, ByteFallback, Fuse, Replace, Strip, Sequence. Throws Error
+  // naming any other type.
+  explicit Decoder(const JsonField& field) { add(field, 0); }
+  // Text of the pieces; ill-formed UTF-8 becomes U+FFFD.
+  std::string decode(std::vector<Piece> pieces) const;
+
+ private:
+  void add(const JsonField& field, int depth);
+  std::vector<std::function<void(std::vector<Piece>&)>> steps_;
+};
+
+}  // namespace rhea::tokenizer
