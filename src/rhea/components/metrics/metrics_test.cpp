@@ -1,0 +1,152 @@
+// Event files and JSON lines, read back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "rhea/base/error.h"
+#include "rhea/base/mapped_file.h"
+#include "rhea/components/metrics/jsonl.h"
+#include "rhea/components/metrics/tensorboard.h"
+
+namespace rhea::metrics {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Metrics : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ =
+        fs::temp_directory_path() / fmt::format("rhea_metrics_{}_{}", info->name(), ::getpid());
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(Metrics, EventsReadBack) {
+  EventWriter writer(folder_, 1700000000.25);
+  EXPECT_THAT(writer.path().filename().string(),
+              testing::StartsWith("events.out.tfevents.1700000000."));
+  writer.scalar("loss_metrics/global_avg_loss", 2.5, 1, 1700000001.5);
+  writer.scalar("grad_norm", std::numeric_limits<double>::quiet_NaN(), 1, 1700000001.5);
+  writer.scalar("n_tokens_seen", 1e9, 300, 1700000002);
+  writer.flush();
+  const auto events = read_events(writer.path());
+  ASSERT_EQ(events.size(), 3U);
+  EXPECT_EQ(events[0].tag, "loss_metrics/global_avg_loss");
+  EXPECT_EQ(events[0].value, 2.5F);
+  EXPECT_EQ(events[0].unix_time, 1700000001.5);
+  EXPECT_TRUE(std::isnan(events[1].value));
+  EXPECT_EQ(events[2].step, 300);
+}
+
+TEST_F(Metrics, TheFirstRecordIsTheOneThatEveryEventFileBeginsWith) {
+  EventWriter writer(folder_, 1.0);
+  writer.flush();
+  const std::string bytes = read_file(writer.path());
+  // Length 24 and its masked CRC, wall_time 1.0, file_version; then the CRC of these 24 bytes.
+  ASSERT_EQ(bytes.size(), 8U + 4 + 24 + 4);
+  EXPECT_EQ(bytes.substr(0, 12), std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12));
+  EXPECT_EQ(bytes.substr(12, 24),
+            std::string("\x09\0\0\0\0\0\0\xf0\x3f\x1a\x0d", 11) + "brain.Event:2");
+}
+
+// tools/read_events.py prints what the `tensorboard` package reads from the file.
+TEST_F(Metrics, TheRealTensorBoardReadsThem) {
+  EventWriter writer(folder_, 1700000000);
+  writer.scalar("loss_metrics/global_avg_loss", 2.5, 1, 1700000001.5);
+  writer.scalar("throughput(tps)", 123456, 1, 1700000001.5);
+  writer.scalar("loss_metrics/global_avg_loss", 2.25, 10, 1700000009);
+  writer.flush();
+  const fs::path out = folder_ / "out.txt";
+  const std::string command = fmt::format("python3 {}/tools/read_events.py {} > {}",
+                                          RHEA_SOURCE_DIR, folder_.string(), out.string());
+  const int status = std::system(command.c_str());
+  if (WIFEXITED(status) && (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127))
+    GTEST_SKIP() << "no `tensorboard` package here: " << read_file(out);
+  ASSERT_EQ(status, 0) << command;
+  EXPECT_EQ(read_file(out),
+            "loss_metrics/global_avg_loss 1 2.5 1700000001.5\n"
+            "loss_metrics/global_avg_loss 10 2.25 1700000009.0\n"
+            "throughput(tps) 1 123456.0 1700000001.5\n");
+}
+
+TEST_F(Metrics, TornAndDamagedEventFiles) {
+  std::string good;
+  {
+    EventWriter writer(folder_, 1.0);
+    writer.scalar("a", 1, 1, 1.0);
+    writer.scalar("b", 2, 2, 2.0);
+    writer.flush();
+    good = read_file(writer.path());
+  }
+  const fs::path path = folder_ / "torn";
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    std::string bad = good;
+    const bool cut = round % 2 == 0;
+    if (cut)
+      bad.resize(random() % good.size());
+    else
+      bad[random() % bad.size()] ^= static_cast<char>(1 << random() % 8);
+    std::ofstream(path, std::ios::binary) << bad;
+    try {
+      const auto events = read_events(path);
+      // A flipped bit of a length is seen by its own checksum.
+      EXPECT_TRUE(cut) << "a flipped bit went unseen";
+      EXPECT_LE(events.size(), 2U);
+    } catch (const Error& error) {
+      EXPECT_FALSE(cut) << error.what();
+    }
+  }
+}
+
+TEST_F(Metrics, FolderNameIsTheTimeAndPerhapsTheRank) {
+  ::setenv("TZ", "UTC", 1);
+  EXPECT_EQ(tensorboard_folder("out", "tb", 1700000000, std::nullopt), "out/tb/20231114-2213");
+  EXPECT_EQ(tensorboard_folder("out", "tb", 1700000000, 3), "out/tb/20231114-2213/rank_3");
+}
+
+TEST_F(Metrics, JsonLinesAppendAndCutATornLine) {
+  const fs::path path = folder_ / "metrics" / "rank_0.jsonl";
+  const std::vector<Metric> metrics = {
+      {"loss_metrics/global_avg_loss", 2.5}, {"n_tokens_seen", 16384}, {"mfu(%)", std::nan("")}};
+  JsonlWriter(path).write(1, 10.5, metrics);
+  std::ofstream(path, std::ios::app) << R"({"step":2,"ti)";
+  JsonlWriter(path).write(2, 11, metrics);
+  std::istringstream lines(read_file(path));
+  std::string line;
+  int64_t step = 0;
+  while (std::getline(lines, line)) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_EQ(json["step"], ++step);
+    EXPECT_EQ(json["loss_metrics/global_avg_loss"], 2.5);
+    EXPECT_TRUE(json["n_tokens_seen"].is_number_integer());
+    EXPECT_TRUE(json["mfu(%)"].is_null());
+  }
+  EXPECT_EQ(step, 2);
+}
+
+TEST_F(Metrics, AFullDiskIsNamed) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+  try {
+    JsonlWriter("/dev/full").write(1, 1, {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("/dev/full"));
+  }
+}
+
+}  // namespace
+}  // namespace rhea::metrics

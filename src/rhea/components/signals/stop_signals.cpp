@@ -1,0 +1,123 @@
+// Handlers do nothing but store numbers; everything else happens at a step boundary.
+#include "rhea/components/signals/stop_signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "rhea/base/error.h"
+
+namespace rhea::signals {
+namespace {
+
+constexpr std::array kHandled = {SIGTERM, SIGUSR1, SIGINT};
+constexpr std::array kIgnored = {SIGXFSZ, SIGPIPE};
+
+// A handler has no other way to reach its program.
+std::atomic<int> first_signal = 0;
+std::atomic<int> num_interrupts = 0;
+std::atomic<bool> installed = false;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+std::array<struct sigaction, kHandled.size() + kIgnored.size()> previous;
+
+void handle(int signal) {
+  int none = 0;
+  first_signal.compare_exchange_strong(none, signal);
+  if (signal == SIGINT && num_interrupts.fetch_add(1) == 1) {
+    constexpr char kText[] = "\nInterrupted twice, stopping at once.\n";
+    [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+    ::_exit(static_cast<int>(ExitCode::interrupted));
+  }
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  RHEA_CHECK(!installed.exchange(true), "a second StopSignals in one process");
+  first_signal = 0;
+  num_interrupts = 0;
+  struct sigaction action {};
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;  // a signal must not tear a write that is under way
+  size_t i = 0;
+  action.sa_handler = handle;
+  for (const int signal : kHandled) ::sigaction(signal, &action, &previous[i++]);
+  action.sa_handler = SIG_IGN;
+  for (const int signal : kIgnored) ::sigaction(signal, &action, &previous[i++]);
+}
+
+StopSignals::~StopSignals() {
+  size_t i = 0;
+  for (const int signal : kHandled) ::sigaction(signal, &previous[i++], nullptr);
+  for (const int signal : kIgnored) ::sigaction(signal, &previous[i++], nullptr);
+  installed = false;
+}
+
+int received() { return first_signal.load(std::memory_order_relaxed); }
+
+std::string_view signal_name(int signal) {
+  switch (signal) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGUSR1:
+      return "SIGUSR1";
+    case SIGINT:
+      return "SIGINT";
+    default:
+      return "no signal";
+  }
+}
+
+std::optional<std::chrono::seconds> parse_wall_time(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  const auto fail = [&](std::string_view why) {
+    throw Error("'{}' is not a duration: {}; write it as 3h30m, 900s or 1d12h", text, why);
+  };
+  struct Unit {
+    char letter;
+    int64_t seconds;
+  };
+  constexpr std::array<Unit, 4> kUnits = {{{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
+  int64_t total = 0;
+  size_t next_unit = 0;
+  for (size_t at = 0; at < text.size();) {
+    int64_t number = 0;
+    const size_t digits = at;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
+      if (number > 100'000'000) fail("the number is too large");
+      number = number * 10 + (text[at++] - '0');
+    }
+    if (at == digits) fail("a number is missing");
+    if (at == text.size()) fail("a unit (d, h, m, s) is missing");
+    size_t unit = next_unit;
+    while (unit < kUnits.size() && kUnits[unit].letter != text[at]) ++unit;
+    if (unit == kUnits.size()) fail("units are d, h, m, s, each once and the larger first");
+    total += number * kUnits[unit].seconds;
+    next_unit = unit + 1;
+    ++at;
+  }
+  if (total == 0) fail("it is zero");
+  return std::chrono::seconds(total);
+}
+
+StopRequest::StopRequest(std::optional<std::chrono::seconds> max_wall_time,
+                         Clock::time_point start) {
+  if (max_wall_time) deadline_ = start + *max_wall_time;
+}
+
+StopRequest::Cause StopRequest::poll() {
+  if (cause_ != Cause::none) return cause_;
+  if (received() != 0)
+    cause_ = Cause::signal;
+  else if (deadline_ && Clock::now() >= *deadline_)
+    cause_ = Cause::wall_time;
+  return cause_;
+}
+
+}  // namespace rhea::signals
