@@ -1,0 +1,77 @@
+#include "rhea/exec/cpu/arena.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "rhea/base/error.h"
+#include "rhea/exec/cpu/backend.h"
+
+namespace rhea::exec::cpu {
+namespace {
+
+constexpr int64_t kHugePage = int64_t{2} << 20;
+
+}  // namespace
+
+Mapping::Mapping(int64_t bytes, ThreadPool& pool, const char* what) {
+  if (bytes <= 0) return;
+  bytes_ = round_up(bytes, kHugePage);
+  // One page more than needed, so that the start can be moved to a huge page border; the rest is
+  // never touched.
+  mapped_ = static_cast<size_t>(bytes_ + kHugePage);
+  base_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base_ == MAP_FAILED) {
+    base_ = nullptr;
+    throw ExitError(ExitCode::out_of_memory,
+                    fmt::format("cannot reserve {:.2f} GiB of memory for {}: make the batch, the "
+                                "sequence or the model smaller, or use activation checkpointing",
+                                static_cast<double>(bytes_) / (1 << 30), what));
+  }
+  const auto address = reinterpret_cast<uintptr_t>(base_);
+  const auto page = static_cast<uintptr_t>(kHugePage);
+  data_ = static_cast<std::byte*>(base_) + ((address + page - 1) / page * page - address);
+  madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
+  pool.parallel_for(bytes_ / kHugePage, [&](int64_t begin, int64_t end, int) {
+    std::memset(data_ + begin * kHugePage, 0, static_cast<size_t>((end - begin) * kHugePage));
+  });
+}
+
+Mapping::~Mapping() {
+  if (base_ != nullptr) munmap(base_, mapped_);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)),
+      mapped_(std::exchange(other.mapped_, 0)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void Arena::reserve(int64_t bytes, ThreadPool& pool) {
+  if (bytes <= mapping_.bytes()) return;
+  mapping_ = Mapping();  // the old pages go back first: peak memory is the larger size, not the sum
+  mapping_ = Mapping(bytes, pool, "the arena of intermediate values");
+  ++generation_;
+}
+
+std::shared_ptr<Arena> make_arena() { return std::make_shared<Arena>(); }
+
+std::shared_ptr<void> allocate_state(int64_t bytes, ThreadPool& pool) {
+  // Shared: parameters are held by the model, the optimizer and the checkpoint writer.
+  auto mapping = std::make_shared<Mapping>(bytes, pool, "parameters and optimizer state");
+  return {mapping, mapping->data()};
+}
+
+}  // namespace rhea::exec::cpu

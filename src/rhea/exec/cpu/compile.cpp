@@ -1,0 +1,36 @@
+// compile() and plan(): the order of the executor's own passes.
+#include <memory>
+#include <utility>
+
+#include "rhea/exec/cpu/arena.h"
+#include "rhea/exec/cpu/backend.h"
+#include "rhea/exec/cpu/executable.h"
+#include "rhea/exec/cpu/kernel_choice.h"
+#include "rhea/exec/cpu/program.h"
+
+namespace rhea::exec::cpu {
+namespace {
+
+Program lower(const ir::Graph& graph, const CompileOptions& options) {
+  auto kernels = std::make_shared<KernelChooser>(options.isa);
+  ir::Graph legal = legalize(graph, *kernels);
+  return make_program(std::move(legal), std::move(kernels), !options.interpret);
+}
+
+}  // namespace
+
+PlanReport plan(const ir::Graph& graph, int num_threads, const CompileOptions& options) {
+  const Program program = lower(graph, options);
+  PlanReport report{program.memory, make_reports(program)};
+  report.memory.scratch *= num_threads;
+  return report;
+}
+
+std::unique_ptr<CpuExecutable> compile(const ir::Graph& graph, ThreadPool& pool,
+                                       std::shared_ptr<Arena> arena,
+                                       const CompileOptions& options) {
+  return std::make_unique<ProgramExecutable>(lower(graph, options), pool, std::move(arena),
+                                             options);
+}
+
+}  // namespace rhea::exec::cpu

@@ -1,0 +1,253 @@
+// Runs a program: binds pointers once, then calls kernels over their grids.
+#include "rhea/exec/cpu/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "rhea/base/error.h"
+#include "rhea/exec/cpu/copy.h"
+#include "rhea/ir/op_def.h"
+
+namespace rhea::exec::cpu {
+namespace {
+
+template <class T>
+bool all_finite(const T* row, int64_t n) {
+  if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) {
+    for (int64_t i = 0; i < n; ++i)
+      if (!std::isfinite(static_cast<float>(row[i]))) return false;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    for (int64_t i = 0; i < n; ++i)
+      if (!std::isfinite(row[i])) return false;
+  }
+  return true;
+}
+
+bool is_finite(const ir::Buffer& buffer, const ir::Type& type) {
+  if (!is_float(type.dtype)) return true;
+  return dispatch_dtype(type.dtype, [&]<class T>() {
+    const auto* data = buffer.as<const T>();
+    // Packed layouts hold zeros in their padding: all their elements are looked at.
+    if (type.layout != ir::Layout::row_major || type.rank() < 2)
+      return all_finite(data, ir::byte_size(type) / dtype_size(type.dtype));
+    const int64_t rows = type.shape[0];
+    const int64_t row = rows == 0 ? 0 : ir::num_elements(type.shape) / rows;
+    for (int64_t r = 0; r < rows; ++r)
+      if (!all_finite(data + r * buffer.row_stride, row)) return false;
+    return true;
+  });
+}
+
+int32_t index_of(const auto& list, std::string_view name) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].name == name) return static_cast<int32_t>(i);
+  }
+  return -1;
+}
+
+void check_alignment(std::string_view name, const void* data) {
+  RHEA_CHECK(reinterpret_cast<uintptr_t>(data) % 64 == 0,
+             "'{}' is bound to memory that is not 64-byte aligned", name);
+}
+
+}  // namespace
+
+std::vector<NodeReport> make_reports(const Program& program) {
+  std::vector<NodeReport> reports;
+  reports.reserve(program.steps.size());
+  for (const Step& step : program.steps) {
+    const ir::Node& node = program.graph.nodes()[static_cast<size_t>(step.node)];
+    int64_t bytes = 0;
+    for (const ir::Type& type : node.outputs) bytes += ir::byte_size(type);
+    reports.push_back({step.choice->kernel == kCopyKernel ? "copy" : std::string(node.op->name),
+                       program.graph.scope_name(node), step.choice->types, step.choice->kernel,
+                       step.choice->note, step.choice->cost, bytes});
+  }
+  return reports;
+}
+
+ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
+                                     std::shared_ptr<Arena> arena, const CompileOptions& options)
+    : program_(std::move(program)),
+      pool_(pool),
+      arena_(std::move(arena)),
+      name_(options.name),
+      detect_anomaly_(options.detect_anomaly),
+      inputs_(program_.graph.inputs().size(), nullptr),
+      outputs_(program_.graph.outputs().size(), nullptr),
+      reports_(make_reports(program_)),
+      times_(program_.steps.size(), 0.0) {
+  scratch_offset_ = round_up(program_.memory.arena, 4096);
+  // A page apart, so that threads do not share cache lines or sets.
+  scratch_stride_ = program_.memory.scratch == 0 ? 0 : round_up(program_.memory.scratch, 4096) + 64;
+  arena_->reserve(scratch_offset_ + scratch_stride_ * pool_.num_threads(), pool_);
+  program_.kernels->make_states();
+  fill_constants();
+  first_buffer_.reserve(program_.steps.size());
+  size_t count = 0;
+  for (const Step& step : program_.steps) {
+    first_buffer_.push_back(count);
+    count += step.in.size() + step.out.size();
+  }
+  buffers_.resize(count);
+  body_ = [this](int64_t begin, int64_t end, int worker) {
+    ir::KernelArgs args = args_;
+    args.begin = begin;
+    args.end = end;
+    args.scratch = scratch_ + scratch_stride_ * worker;
+    kernel_(args);
+  };
+}
+
+void ProgramExecutable::fill_constants() {
+  constants_ = Mapping(program_.memory.constants, pool_, "constants");
+  for (const Constant& constant : program_.constants) {
+    const int64_t n = ir::num_elements(constant.type.shape);
+    if (constant.value == 0 && !std::signbit(constant.value)) continue;  // the mapping is zeroed
+    for (int64_t i = 0; i < n; ++i)
+      store_from_f64(constants_.data() + constant.offset, constant.type.dtype, i, constant.value);
+  }
+}
+
+void ProgramExecutable::bind_input(std::string_view name, const void* data) {
+  const int32_t i = index_of(program_.graph.inputs(), name);
+  if (i < 0) throw Error("{}: bind_input: there is no input '{}'", name_, name);
+  check_alignment(name, data);
+  // Donated inputs are written; all others only read.
+  inputs_[static_cast<size_t>(i)] = const_cast<void*>(data);
+  resolved_ = false;
+}
+
+void ProgramExecutable::bind_output(std::string_view name, void* data) {
+  const int32_t o = index_of(program_.graph.outputs(), name);
+  if (o < 0) throw Error("{}: bind_output: there is no output '{}'", name_, name);
+  check_alignment(name, data);
+  outputs_[static_cast<size_t>(o)] = data;
+  resolved_ = false;
+}
+
+void ProgramExecutable::check_bindings() const {
+  const auto& graph = program_.graph;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i] == nullptr && ir::byte_size(graph.type(graph.inputs()[i].value)) > 0)
+      throw Error("{}: input '{}' is not bound", name_, graph.inputs()[i].name);
+  }
+  for (size_t o = 0; o < outputs_.size(); ++o) {
+    const auto& out = graph.outputs()[o];
+    if (out.donates.empty()) {
+      if (outputs_[o] == nullptr && ir::byte_size(graph.type(out.value)) > 0)
+        throw Error("{}: output '{}' is not bound", name_, out.name);
+      continue;
+    }
+    const auto i = static_cast<size_t>(index_of(graph.inputs(), out.donates));
+    if (outputs_[o] != nullptr && outputs_[o] != inputs_[i])
+      throw Error(
+          "{}: output '{}' takes the buffer of input '{}', but they are bound to different "
+          "addresses: bind both to one, or leave the output unbound",
+          name_, out.name, out.donates);
+  }
+}
+
+void ProgramExecutable::resolve() {
+  check_bindings();
+  generation_ = arena_->generation();
+  scratch_ = arena_->data() + scratch_offset_;
+  const auto pointer = [&](const Place& place) -> void* {
+    switch (place.base) {
+      case Place::Base::arena:
+        return arena_->data() + place.offset;
+      case Place::Base::input:
+        return static_cast<std::byte*>(inputs_[static_cast<size_t>(place.index)]) + place.offset;
+      case Place::Base::output:
+        return static_cast<std::byte*>(outputs_[static_cast<size_t>(place.index)]) + place.offset;
+      default:
+        return constants_.data() + place.offset;
+    }
+  };
+  size_t at = 0;
+  for (const Step& step : program_.steps) {
+    for (const Place& place : step.in) buffers_[at++] = {pointer(place), place.row_stride};
+    for (const Place& place : step.out) buffers_[at++] = {pointer(place), place.row_stride};
+  }
+  resolved_ = true;
+}
+
+void ProgramExecutable::run() {
+  if (!resolved_ || generation_ != arena_->generation()) resolve();
+  if (detect_anomaly_) check_inputs();
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    if (profiling_) {
+      const auto start = std::chrono::steady_clock::now();
+      run_step(s);
+      times_[s] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    } else {
+      run_step(s);
+    }
+    if (detect_anomaly_) check_results(s);
+  }
+}
+
+void ProgramExecutable::run_step(size_t s) {
+  const Step& step = program_.steps[s];
+  const ir::KernelPlan& plan = step.choice->plan;
+  args_.in = buffers_.data() + first_buffer_[s];
+  args_.out = args_.in + step.in.size();
+  args_.workspace = arena_->data() + step.workspace;
+  args_.state = plan.state.get();
+  kernel_ = plan.run;
+  const int threads = pool_.num_threads();
+  for (size_t phase = 0; phase < plan.grid.size(); ++phase) {
+    const int64_t count = plan.grid[phase];
+    args_.phase = static_cast<int>(phase);
+    if (count <= 0) continue;
+    if (step.serial || threads == 1 || count == 1) {
+      body_(0, count, 0);
+    } else {
+      // Small items are taken several at a time; the results do not depend on it.
+      pool_.parallel_for(count, body_, std::max<int64_t>(1, count / (int64_t{32} * threads)));
+    }
+  }
+}
+
+void ProgramExecutable::check_inputs() const {
+  const auto& inputs = program_.graph.inputs();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ir::Type& type = program_.graph.type(inputs[i].value);
+    const int64_t row =
+        type.rank() < 2 || type.shape[0] == 0 ? 0 : ir::num_elements(type.shape) / type.shape[0];
+    if (!is_finite({inputs_[i], row}, type))
+      throw ExitError(ExitCode::non_finite, fmt::format("{}: NaN or Inf in input '{}' ({})", name_,
+                                                        inputs[i].name, ir::to_string(type)));
+  }
+}
+
+void ProgramExecutable::check_results(size_t s) const {
+  const Step& step = program_.steps[s];
+  const ir::Node& node = program_.graph.nodes()[static_cast<size_t>(step.node)];
+  const ir::Buffer* out = buffers_.data() + first_buffer_[s] + step.in.size();
+  for (size_t j = 0; j < step.out.size(); ++j) {
+    if (is_finite(out[j], node.outputs[j])) continue;
+    const std::string& scope = program_.graph.scope_name(node);
+    throw ExitError(
+        ExitCode::non_finite,
+        fmt::format("{}: NaN or Inf in result {} of {} ({}, kernel {})\n  in {}\n  at {}", name_, j,
+                    node.op->name, ir::to_string(node.outputs[j]), step.choice->kernel,
+                    scope.empty() ? "(no module)" : scope, program_.graph.location_name(node)));
+  }
+}
+
+MemoryPlan ProgramExecutable::memory() const {
+  MemoryPlan memory = program_.memory;
+  memory.scratch = scratch_stride_ * pool_.num_threads();
+  return memory;
+}
+
+std::vector<double> ProgramExecutable::take_times() {
+  return std::exchange(times_, std::vector<double>(program_.steps.size(), 0.0));
+}
+
+}  // namespace rhea::exec::cpu

@@ -1,0 +1,62 @@
+// The executable behind compile().
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rhea/exec/cpu/arena.h"
+#include "rhea/exec/cpu/backend.h"
+#include "rhea/exec/cpu/program.h"
+
+namespace rhea::exec::cpu {
+
+std::vector<NodeReport> make_reports(const Program& program);
+
+class ProgramExecutable final : public CpuExecutable {
+ public:
+  // Reserves the arena, makes the kernels' states and fills the constants.
+  ProgramExecutable(Program program, ThreadPool& pool, std::shared_ptr<Arena> arena,
+                    const CompileOptions& options);
+
+  void bind_input(std::string_view name, const void* data) override;
+  void bind_output(std::string_view name, void* data) override;
+  void run() override;
+  MemoryPlan memory() const override;
+  const std::vector<NodeReport>& nodes() const override { return reports_; }
+  void set_profiling(bool on) override { profiling_ = on; }
+  std::vector<double> take_times() override;
+
+ private:
+  void fill_constants();
+  void check_bindings() const;
+  void resolve();
+  void run_step(size_t s);
+  void check_inputs() const;
+  void check_results(size_t s) const;
+
+  Program program_;
+  ThreadPool& pool_;
+  std::shared_ptr<Arena> arena_;  // shared by the executables of one trainer
+  Mapping constants_;
+  std::string name_;
+  bool detect_anomaly_;
+  bool profiling_ = false;
+
+  std::vector<void*> inputs_, outputs_;  // bound memory
+  bool resolved_ = false;
+  uint64_t generation_ = 0;  // of the arena when the pointers were resolved
+  int64_t scratch_offset_ = 0, scratch_stride_ = 0;
+  std::byte* scratch_ = nullptr;
+  std::vector<ir::Buffer> buffers_;   // of all steps, operands then results
+  std::vector<size_t> first_buffer_;  // by step
+
+  // The call in progress, read by the workers.
+  ir::KernelArgs args_;
+  void (*kernel_)(const ir::KernelArgs&) = nullptr;
+  ThreadPool::Body body_;
+
+  std::vector<NodeReport> reports_;
+  std::vector<double> times_;
+};
+
+}  // namespace rhea::exec::cpu

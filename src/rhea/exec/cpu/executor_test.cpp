@@ -1,0 +1,282 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "rhea/exec/cpu/arena.h"
+#include "rhea/exec/cpu/backend.h"
+#include "rhea/exec/cpu/test_rows.h"
+
+namespace rhea::exec::cpu {
+namespace {
+
+using ir::Graph;
+using ir::Type;
+using ir::Value;
+using test::kAdd;
+using test::kInverse;
+using test::kMultiply;
+using test::kTriple;
+
+// 64-byte aligned floats.
+struct Floats {
+  explicit Floats(size_t n, float value = 0)
+      : size(n), data(static_cast<float*>(std::aligned_alloc(64, round_up(n * 4 + 64)))) {
+    for (size_t i = 0; i < n; ++i) data[i] = value;
+  }
+  ~Floats() { std::free(data); }
+  Floats(const Floats&) = delete;
+  Floats& operator=(const Floats&) = delete;
+  static size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
+  std::vector<float> values() const { return {data, data + size}; }
+  size_t size;
+  float* data;
+};
+
+struct Fixture : testing::Test {
+  ThreadPool pool{3};
+  std::shared_ptr<Arena> arena = make_arena();
+  Graph g;
+
+  std::unique_ptr<CpuExecutable> make(const CompileOptions& options = {}) {
+    return compile(g, pool, arena, options);
+  }
+};
+
+using Executor = Fixture;
+
+TEST_F(Executor, RunsKernelsDecompositionsAndReferences) {
+  const Value x = g.input("x", {DType::f32, {4, 8}});
+  const Value y = g.add1(kInverse, {g.add1(kTriple, {x})});
+  g.output("y", y);
+  const auto exe = make();
+  Floats in(32, 2), out(32);
+  exe->bind_input("x", in.data);
+  exe->bind_output("y", out.data);
+  exe->run();
+  EXPECT_THAT(out.values(), testing::Each(1.0F / 6));
+  ASSERT_EQ(exe->nodes().size(), 3U);
+  EXPECT_EQ(exe->nodes()[2].kernel, "reference");
+  in.data[5] = 1;
+  exe->run();
+  EXPECT_EQ(out.data[5], 1.0F / 3);
+}
+
+TEST_F(Executor, NotesWhichKernelsRefused) {
+  static const ir::OpDef picky{
+      .name = "test_picky",
+      .infer = test::same_as_first,
+      .cpu = {{.name = "future", .isa = Isa::avx512_bf16, .plan = nullptr},
+              {.name = "odd", .accepts = [](const ir::OpInstance&) { return "8 is even"; }},
+              kAdd.cpu[0]}};
+  const Value x = g.input("x", {DType::f32, {4, 8}});
+  g.output("y", g.add1(picky, {x, x}));
+  const auto report = plan(g, 2, {.isa = Isa::plain});
+  ASSERT_EQ(report.nodes.size(), 1U);
+  EXPECT_EQ(report.nodes[0].kernel, "rows");
+  EXPECT_EQ(report.nodes[0].note,
+            "future refused: needs avx512_bf16, have plain; odd refused: 8 is even");
+  EXPECT_EQ(report.nodes[0].types, "f32[4,8], f32[4,8] -> f32[4,8]");
+}
+
+TEST_F(Executor, ChainsRunInPlaceUnlessInterpreted) {
+  const Value x = g.input("x", {DType::f32, {64, 64}});
+  Value y = g.add1(kAdd, {x, x});
+  for (int i = 0; i < 10; ++i) y = g.add1(kAdd, {y, x});
+  g.output("y", g.add1(kMultiply, {y, y}));
+  EXPECT_EQ(make()->memory().arena, 64 * 64 * 4);
+  EXPECT_EQ(make({.interpret = true})->memory().arena, 2 * 64 * 64 * 4);
+  for (const bool interpret : {false, true}) {
+    const auto exe = make({.interpret = interpret});
+    Floats in(64 * 64, 1), out(64 * 64);
+    exe->bind_input("x", in.data);
+    exe->bind_output("y", out.data);
+    exe->run();
+    EXPECT_THAT(out.values(), testing::Each(144.0F));
+    EXPECT_THAT(in.values(), testing::Each(1.0F));
+  }
+}
+
+TEST_F(Executor, OperandsReadAgainAreNotOverwritten) {
+  const Value x = g.input("x", {DType::f32, {16, 16}});
+  const Value a = g.add1(kAdd, {x, x});  // 2
+  const Value b = g.add1(kAdd, {a, x});  // 3: a is read below
+  const Value c = g.add1(kMultiply, {a, b});
+  g.output("c", c);
+  const auto exe = make();
+  Floats in(256, 1), out(256);
+  exe->bind_input("x", in.data);
+  exe->bind_output("c", out.data);
+  exe->run();
+  EXPECT_THAT(out.values(), testing::Each(6.0F));
+}
+
+TEST_F(Executor, DonatedInputIsUpdatedInPlace) {
+  const Value x = g.input("x", {DType::f32, {16, 16}});
+  const Value acc = g.input("acc", {DType::f32, {16, 16}});
+  g.output("acc", g.add1(kAdd, {acc, x}), "acc");
+  const auto exe = make();
+  EXPECT_EQ(exe->memory().arena, 0);
+  EXPECT_EQ(exe->nodes().size(), 1U);
+  Floats in(256, 1), total(256, 10);
+  exe->bind_input("x", in.data);
+  exe->bind_input("acc", total.data);
+  exe->run();
+  exe->run();
+  EXPECT_THAT(total.values(), testing::Each(12.0F));
+}
+
+TEST_F(Executor, DonationWaitsForLaterReaders) {
+  const Value acc = g.input("acc", {DType::f32, {16, 16}});
+  const Value next = g.add1(kAdd, {acc, acc});
+  g.output("acc", next, "acc");
+  g.output("square", g.add1(kMultiply, {acc, next}));  // reads acc after `next` is made
+  const auto exe = make();
+  Floats total(256, 3), square(256);
+  exe->bind_input("acc", total.data);
+  exe->bind_output("square", square.data);
+  exe->run();
+  EXPECT_THAT(total.values(), testing::Each(6.0F));
+  EXPECT_THAT(square.values(), testing::Each(18.0F));
+}
+
+TEST_F(Executor, InputsCanSwapBuffers) {
+  const Value a = g.input("a", {DType::f32, {4, 16}});
+  const Value b = g.input("b", {DType::f32, {4, 16}});
+  g.output("a", b, "a");
+  g.output("b", a, "b");
+  g.output("a_again", a);
+  const auto exe = make();
+  Floats one(64, 1), two(64, 2), again(64);
+  exe->bind_input("a", one.data);
+  exe->bind_input("b", two.data);
+  exe->bind_output("a_again", again.data);
+  exe->run();
+  EXPECT_THAT(one.values(), testing::Each(2.0F));
+  EXPECT_THAT(two.values(), testing::Each(1.0F));
+  EXPECT_THAT(again.values(), testing::Each(1.0F));
+}
+
+TEST_F(Executor, OneValueForSeveralOutputs) {
+  const Value x = g.input("x", {DType::f32, {4, 16}});
+  const Value y = g.add1(kAdd, {x, x});
+  g.output("y", y);
+  g.output("again", y);
+  g.output("three", g.constant(3, {DType::f32, {5}}));
+  const auto exe = make();
+  Floats in(64, 1), first(64), second(64), three(5);
+  exe->bind_input("x", in.data);
+  exe->bind_output("y", first.data);
+  exe->bind_output("again", second.data);
+  exe->bind_output("three", three.data);
+  exe->run();
+  EXPECT_THAT(first.values(), testing::Each(2.0F));
+  EXPECT_THAT(second.values(), testing::Each(2.0F));
+  EXPECT_THAT(three.values(), testing::Each(3.0F));
+}
+
+TEST_F(Executor, ErrorsNameWhatIsNotBound) {
+  const Value x = g.input("x", {DType::f32, {4, 16}});
+  g.output("y", g.add1(kAdd, {x, x}));
+  g.output("x", g.add1(kMultiply, {x, x}), "x");
+  const auto exe = make({.name = "update"});
+  Floats in(64), out(64);
+  const auto message = [&] {
+    try {
+      exe->run();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(message(), "update: input 'x' is not bound");
+  exe->bind_input("x", in.data);
+  EXPECT_EQ(message(), "update: output 'y' is not bound");
+  exe->bind_output("y", out.data);
+  EXPECT_EQ(message(), "no error");
+  Floats elsewhere(64);
+  exe->bind_output("x", elsewhere.data);
+  EXPECT_THAT(message(), testing::HasSubstr("bound to different addresses"));
+  EXPECT_THROW(exe->bind_input("z", in.data), Error);
+}
+
+TEST_F(Executor, AnomalyNamesOpModuleAndLine) {
+  const Value x = g.input("x", {DType::f32, {4, 16}});
+  Value y = x;
+  {
+    const ir::Scope layer(g, "layers.3");
+    y = g.add1(kInverse, {x});
+  }
+  g.output("y", g.add1(kAdd, {y, y}));
+  const auto exe = make({.detect_anomaly = true});
+  Floats in(64, 2), out(64);
+  exe->bind_input("x", in.data);
+  exe->bind_output("y", out.data);
+  exe->run();
+  in.data[17] = 0;
+  try {
+    exe->run();
+    FAIL() << "no error";
+  } catch (const ExitError& error) {
+    EXPECT_EQ(error.code(), ExitCode::non_finite);
+    EXPECT_THAT(error.what(), testing::HasSubstr("result 0 of test_inverse"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("in layers.3"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("executor_test.cpp:"));
+  }
+}
+
+TEST_F(Executor, ZeroSizes) {
+  const Value x = g.input("x", {DType::f32, {0, 16}});
+  g.output("y", g.add1(kMultiply, {g.add1(kAdd, {x, x}), x}));
+  const auto exe = make();
+  exe->run();
+}
+
+TEST_F(Executor, ExecutablesShareAnArenaThatGrows) {
+  const Value x = g.input("x", {DType::f32, {64, 64}});
+  g.output("y", g.add1(kMultiply, {g.add1(kAdd, {x, x}), x}));
+  const auto small = make();
+  Graph h;
+  const Value z = h.input("z", {DType::f32, {2048, 1024}});
+  h.output("y", h.add1(kMultiply, {h.add1(kAdd, {z, z}), z}));
+  Floats in(64 * 64, 1), out(64 * 64), big_in(2048 * 1024, 2), big_out(2048 * 1024);
+  small->bind_input("x", in.data);
+  small->bind_output("y", out.data);
+  small->run();
+  const auto large = compile(h, pool, arena);
+  large->bind_input("z", big_in.data);
+  large->bind_output("y", big_out.data);
+  large->run();
+  std::memset(out.data, 0, 64);
+  small->run();
+  EXPECT_THAT(out.values(), testing::Each(2.0F));
+  EXPECT_EQ(big_out.data[2048 * 1024 - 1], 8);
+}
+
+TEST_F(Executor, ProfilesEveryCall) {
+  const Value x = g.input("x", {DType::f32, {64, 64}});
+  g.output("y", g.add1(kMultiply, {g.add1(kAdd, {x, x}), x}));
+  const auto exe = make();
+  Floats in(64 * 64, 1), out(64 * 64);
+  exe->bind_input("x", in.data);
+  exe->bind_output("y", out.data);
+  exe->run();
+  EXPECT_THAT(exe->take_times(), testing::Each(0.0));
+  exe->set_profiling(true);
+  exe->run();
+  const auto times = exe->take_times();
+  ASSERT_EQ(times.size(), exe->nodes().size());
+  EXPECT_THAT(times, testing::Each(testing::Gt(0.0)));
+  EXPECT_THAT(exe->take_times(), testing::Each(0.0));
+}
+
+TEST(Memory, StateIsZeroedAndAligned) {
+  ThreadPool pool(2);
+  const auto state = allocate_state(5 << 20, pool);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(state.get()) % (2 << 20), 0U);
+  const auto* bytes = static_cast<const char*>(state.get());
+  for (int64_t i = 0; i < 5 << 20; i += 1000) ASSERT_EQ(bytes[i], 0);
+}
+
+}  // namespace
+}  // namespace rhea::exec::cpu

@@ -1,0 +1,95 @@
+// Ops without a kernel of their own are built from simpler ones.
+#include <algorithm>
+
+#include "rhea/base/error.h"
+#include "rhea/exec/cpu/program.h"
+#include "rhea/exec/cpu/views.h"
+#include "rhea/ir/op_def.h"
+
+namespace rhea::exec::cpu {
+namespace {
+
+bool needs_no_kernel(const ir::Graph& from, const ir::Node& node) {
+  return node.op == &ir::kInput || node.op == &ir::kConstant || is_pure_view(from, node);
+}
+
+// Copies nodes [first, from.nodes().size()) of `from`; `map` already holds the ones before.
+class Legalizer {
+ public:
+  explicit Legalizer(KernelChooser& kernels) : kernels_(kernels) {}
+
+  ir::Graph run(const ir::Graph& from) {
+    std::vector<std::vector<ir::Value>> map(from.nodes().size());
+    for (size_t i = 0; i < from.nodes().size(); ++i) {
+      const ir::Node& node = from.nodes()[i];
+      std::vector<ir::Value> inputs;
+      for (const ir::ValueId id : node.inputs)
+        inputs.push_back(map[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
+      map[i] = emit(from, node, inputs, 0);
+    }
+    for (const auto& out : from.outputs())
+      to_.output(out.name,
+                 map[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)],
+                 out.donates);
+    return std::move(to_);
+  }
+
+ private:
+  std::vector<ir::Value> emit(const ir::Graph& from, const ir::Node& node,
+                              const std::vector<ir::Value>& inputs, int depth) {
+    if (needs_no_kernel(from, node) || kernels_.choose(from, node) != nullptr)
+      return to_.add_like(from, node, inputs);
+    RHEA_CHECK(depth < 16, "{}: its decomposition contains itself", node.op->name);
+
+    // Decomposed in a graph of its own, whose nodes are then emitted one by one.
+    ir::Graph body;
+    std::vector<ir::Value> parameters;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      parameters.push_back(body.input("p" + std::to_string(i), inputs[i].type()));
+    body.set_context(body.intern_scope(from.scope_name(node)),
+                     body.intern_location(from.location_name(node)));
+    const auto results = node.op->decompose(body, parameters, node.attrs);
+    RHEA_CHECK(results.size() == node.outputs.size(), "{}: decomposition has {} results, not {}",
+               node.op->name, results.size(), node.outputs.size());
+    for (size_t i = 0; i < results.size(); ++i)
+      RHEA_CHECK(results[i].type() == node.outputs[i],
+                 "{}: decomposition gives {} as result {}, infer says {}", node.op->name,
+                 ir::to_string(results[i].type()), i, ir::to_string(node.outputs[i]));
+
+    std::vector<bool> needed(body.nodes().size(), false);
+    for (const ir::Value& result : results) needed[static_cast<size_t>(result.id.node)] = true;
+    for (size_t i = body.nodes().size(); i-- > 0;) {
+      if (!needed[i]) continue;
+      for (const ir::ValueId id : body.nodes()[i].inputs)
+        needed[static_cast<size_t>(id.node)] = true;
+    }
+    std::vector<std::vector<ir::Value>> map(body.nodes().size());
+    for (size_t i = 0; i < inputs.size(); ++i) map[i] = {inputs[i]};
+    for (size_t i = inputs.size(); i < body.nodes().size(); ++i) {
+      if (!needed[i]) continue;
+      std::vector<ir::Value> operands;
+      for (const ir::ValueId id : body.nodes()[i].inputs)
+        operands.push_back(map[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
+      map[i] = emit(body, body.nodes()[i], operands, depth + 1);
+    }
+    std::vector<ir::Value> values;
+    for (const ir::Value& result : results)
+      values.push_back(
+          map[static_cast<size_t>(result.id.node)][static_cast<size_t>(result.id.output)]);
+    return values;
+  }
+
+  KernelChooser& kernels_;
+  ir::Graph to_;
+};
+
+}  // namespace
+
+ir::Graph legalize(const ir::Graph& graph, KernelChooser& kernels) {
+  const bool legal = std::ranges::all_of(graph.nodes(), [&](const ir::Node& node) {
+    return needs_no_kernel(graph, node) || kernels.choose(graph, node) != nullptr;
+  });
+  return legal ? graph : Legalizer(kernels).run(graph);
+}
+
+}  // namespace rhea::exec::cpu

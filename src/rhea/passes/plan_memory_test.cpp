@@ -1,0 +1,74 @@
+#include "rhea/passes/plan_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+
+namespace rhea::passes {
+namespace {
+
+void expect_disjoint(const std::vector<Lifetime>& lifetimes, const MemoryLayout& layout) {
+  ASSERT_EQ(layout.offsets.size(), lifetimes.size());
+  for (size_t a = 0; a < lifetimes.size(); ++a) {
+    EXPECT_EQ(layout.offsets[a] % 64, 0);
+    EXPECT_LE(layout.offsets[a] + lifetimes[a].bytes, layout.total);
+    for (size_t b = 0; b < a; ++b) {
+      const bool together =
+          lifetimes[a].first <= lifetimes[b].last && lifetimes[b].first <= lifetimes[a].last;
+      const bool apart = layout.offsets[a] + lifetimes[a].bytes <= layout.offsets[b] ||
+                         layout.offsets[b] + lifetimes[b].bytes <= layout.offsets[a];
+      EXPECT_TRUE(!together || apart || lifetimes[a].bytes == 0 || lifetimes[b].bytes == 0)
+          << a << " and " << b;
+    }
+  }
+}
+
+TEST(PlanMemory, ReusesMemoryOfTheDead) {
+  const std::vector<Lifetime> lifetimes = {{0, 1, 100}, {1, 2, 100}, {2, 3, 100}};
+  const auto layout = plan_memory(lifetimes);
+  expect_disjoint(lifetimes, layout);
+  EXPECT_EQ(layout.total, 256);
+  EXPECT_EQ(layout.lower_bound, 256);
+}
+
+TEST(PlanMemory, EmptyAndZeroSized) {
+  EXPECT_EQ(plan_memory({}).total, 0);
+  const std::vector<Lifetime> lifetimes = {{0, 5, 0}, {0, 5, 64}};
+  expect_disjoint(lifetimes, plan_memory(lifetimes));
+}
+
+TEST(PlanMemory, RandomLifetimesAreDisjointAndTight) {
+  std::mt19937 random(1);
+  std::vector<Lifetime> lifetimes;
+  for (int i = 0; i < 500; ++i) {
+    const auto first = static_cast<int32_t>(random() % 400);
+    const auto length = static_cast<int32_t>(random() % 8 == 0 ? random() % 300 : random() % 6);
+    lifetimes.push_back({first, first + length, static_cast<int64_t>(random() % 5000)});
+  }
+  const auto layout = plan_memory(lifetimes);
+  expect_disjoint(lifetimes, layout);
+  EXPECT_LE(static_cast<double>(layout.total), 1.1 * static_cast<double>(layout.lower_bound));
+}
+
+// Forward values that live until the backward pass meets them again, with short ones in between:
+// the shape of a training step.
+TEST(PlanMemory, TwentyThousandInWellUnderASecond) {
+  std::mt19937 random(2);
+  std::vector<Lifetime> lifetimes;
+  constexpr int32_t kSteps = 20000;
+  for (int32_t s = 0; s < kSteps; ++s) {
+    const auto bytes = static_cast<int64_t>(random() % 100000);
+    const bool kept = s < kSteps / 2 && s % 3 == 0;
+    lifetimes.push_back({s, kept ? kSteps - s : s + 2, bytes});
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto layout = plan_memory(lifetimes);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  EXPECT_LT(seconds, 0.5);
+  EXPECT_LE(static_cast<double>(layout.total), 1.1 * static_cast<double>(layout.lower_bound));
+}
+
+}  // namespace
+}  // namespace rhea::passes
