@@ -1,4 +1,6 @@
 // Ops without a kernel of their own are built from simpler ones.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "rhea/base/error.h"
@@ -45,7 +47,7 @@ class Legalizer {
     ir::Graph body;
     std::vector<ir::Value> parameters;
     for (size_t i = 0; i < inputs.size(); ++i)
-      parameters.push_back(body.input("p" + std::to_string(i), inputs[i].type()));
+      parameters.push_back(body.input(fmt::format("p{}", i), inputs[i].type()));
     body.set_context(body.intern_scope(from.scope_name(node)),
                      body.intern_location(from.location_name(node)));
     const auto results = node.op->decompose(body, parameters, node.attrs);
