@@ -11,6 +11,15 @@ namespace {
 const std::array kTable = {
     &ir::kInput,
     &ir::kConstant,
+    &kRmsNorm,
+    &kRmsNormGrad,
+    &kLayerNorm,
+    &kLayerNormGrad,
+    &kSwiglu,
+    &kSwigluGrad,
+    &kRope,
+    &kAttention,
+    &kAttentionGrad,
 };
 
 }  // namespace

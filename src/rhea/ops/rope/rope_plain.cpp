@@ -1,0 +1,82 @@
+// rope in plain C++ for every floating point type, and the choice of its kernels.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "rhea/ops/element.h"
+#include "rhea/ops/rope/rope_kernels.h"
+
+namespace rhea::ops {
+namespace {
+
+using ir::KernelArgs;
+using ir::KernelPlan;
+using ir::OpInstance;
+
+constexpr int64_t kBlockElements = 16384;
+
+struct State {
+  int64_t tokens = 0, heads = 0, width = 0, pairs = 0, block = 1;
+  bool interleaved = false, inverse = false;
+};
+
+// One head. Both elements of a pair are read before either is written, so y may be x.
+template <class T>
+void rotate(const State& state, const T* x, const float* cos, const float* sin, T* y) {
+  using A = Accum<T>;
+  for (int64_t i = 0; i < state.pairs; ++i) {
+    const int64_t at_a = state.interleaved ? 2 * i : i;
+    const int64_t at_b = state.interleaved ? at_a + 1 : i + state.pairs;
+    const A a = static_cast<A>(x[at_a]), b = static_cast<A>(x[at_b]);
+    const A c = cos[i], s = state.inverse ? -sin[i] : sin[i];
+    y[at_a] = static_cast<T>(a * c - b * s);
+    y[at_b] = static_cast<T>(a * s + b * c);
+  }
+  if (y != x) std::copy(x + 2 * state.pairs, x + state.width, y + 2 * state.pairs);
+}
+
+template <class T>
+void run(const KernelArgs& args) {
+  const auto& state = *static_cast<const State*>(args.state);
+  const int64_t last = std::min(args.end * state.block, state.tokens);
+  for (int64_t token = args.begin * state.block; token < last; ++token) {
+    const int64_t table = args.in[3].as<const int32_t>()[token] * state.pairs;
+    const T* x = args.in[0].as<const T>() + token * args.in[0].row_stride;
+    T* y = args.out[0].as<T>() + token * args.out[0].row_stride;
+    for (int64_t head = 0; head < state.heads; ++head)
+      rotate(state, x + head * state.width, args.in[1].as<const float>() + table,
+             args.in[2].as<const float>() + table, y + head * state.width);
+  }
+}
+
+KernelPlan plan_rope(const OpInstance& op) {
+  auto state = std::make_shared<State>();
+  const ir::Shape& shape = op.in[0].shape;
+  state->tokens = shape[0];
+  state->heads = shape[1];
+  state->width = shape[2];
+  state->pairs = op.in[1].shape[1];
+  state->block =
+      std::max<int64_t>(1, kBlockElements / std::max<int64_t>(state->heads * state->width, 1));
+  state->interleaved = op.attrs->flag("interleaved");
+  state->inverse = op.attrs->flag("inverse");
+  KernelPlan plan;
+  plan.grid = {div_up(state->tokens, state->block)};
+  plan.in_place = {{0, 0}};
+  plan.strided_in = plan.strided_out = 1;
+  plan.note = fmt::format("{} tokens per block", state->block);
+  plan.state = state;
+  return plan;
+}
+
+}  // namespace
+
+std::vector<ir::CpuKernel> rope_kernels() {
+  return {{.name = "rope.plain", .plan = [](const OpInstance& op) {
+             KernelPlan plan = plan_rope(op);
+             dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run<T>; });
+             return plan;
+           }}};
+}
+
+}  // namespace rhea::ops
