@@ -4,6 +4,7 @@
 #include <concepts>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 
@@ -104,8 +105,11 @@ class Slot : public SlotBase {
     RHEA_CHECK(get() != nullptr, "use of an empty config slot");
     return static_cast<T*>(const_cast<Config*>(get()));
   }
-  bool accepts(const Config& config) const override {
-    return dynamic_cast<const T*>(&config) != nullptr;
+  bool accepts([[maybe_unused]] const Config& config) const override {
+    if constexpr (std::is_same_v<T, Config>)
+      return true;
+    else
+      return dynamic_cast<const T*>(&config) != nullptr;
   }
   std::string accepted_type() const override;
 };

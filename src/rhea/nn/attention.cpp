@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "rhea/nn/decoder.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::nn {
@@ -74,7 +73,7 @@ Value Attention::Config::forward(Trace& trace, Value x_TD) const {
       .seq_len = trace.options().seq_len,
       .window = sliding_window,
       .softcap = softcap,
-      .documents = trace.options().document_mask};
+      .documents = document_mask};
   const Value o_TNH = ops::attention(qkv.q_TNH, qkv.k_TKH, qkv.v_TKH, trace.positions(), options);
   const Value joined = ops::reshape(o_TNH, {o_TNH.dim(0), o_TNH.dim(1) * o_TNH.dim(2)});
   return call(trace, names->wo, *wo, joined);
@@ -90,6 +89,7 @@ void Attention::Config::fields(Visitor& v) {
   v("rope", rope, "rotary embedding");
   v("scale", scale, "of the scores; 0 = head_dim^-0.5");
   v("sliding_window", sliding_window, "tokens a query sees, itself included; 0 = all before it");
+  v("document_mask", document_mask, "tokens see their own document only");
   v("softcap", softcap, "bound of the scores, 0 = none");
 }
 

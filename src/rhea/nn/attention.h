@@ -9,7 +9,7 @@ struct QKV {
   // one product makes all three and its slices need no copy. Checkpoints hold the parts wq, wk, wv
   // either way and initial weights are equal.
   struct Config : rhea::Config {
-    const struct DecoderNames* names = nullptr;
+    const DecoderNames* names = &kNativeNames;
     int64_t dim = 0;
     int64_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
     bool bias = false;
@@ -31,7 +31,7 @@ struct QKV {
 struct Attention {
   // wo(attention(rope(norm(q)), rope(norm(k)), v))
   struct Config : rhea::Config {
-    const struct DecoderNames* names = nullptr;
+    const DecoderNames* names = &kNativeNames;
     Slot<QKV::Config> qkv_linear;
     Slot<Linear::Config> wo;
     bool qk_norm = false;
@@ -40,6 +40,7 @@ struct Attention {
     double scale = 0;  // 0: head_dim^-0.5
     int64_t sliding_window = 0;
     double softcap = 0;
+    bool document_mask = true;  // tokens see their own document only
     virtual Value forward(Trace& trace, Value x_TD) const;
     void fields(Visitor& v) override;
   };

@@ -8,21 +8,10 @@
 
 namespace rhea::nn {
 
-// What a family calls the parts; FQNs of parameters and of config nodes are made of these.
-struct DecoderNames {
-  std::string_view prefix;  // before everything but the head: "" or "model"
-  std::string_view tok_embeddings, attention_norm, attention, ffn_norm, feed_forward, norm, lm_head;
-  std::string_view qkv;  // scope of the three projections, "" = the attention's own
-  std::string_view wq, wk, wv, wo, q_norm, k_norm;
-  std::string_view w1, w2, w3;
-};
-extern const DecoderNames kNativeNames;       // torchtitan's
-extern const DecoderNames kHuggingFaceNames;  // of published Llama and Qwen3 files
-
 struct TransformerBlock {
   // h = x + attention(norm(x)); h + feed_forward(norm(h))
   struct Config : rhea::Config {
-    const DecoderNames* names = nullptr;
+    const DecoderNames* names = &kNativeNames;
     Slot<RMSNorm::Config> attention_norm, ffn_norm;
     Slot<Attention::Config> attention;
     Slot<FeedForward::Config> feed_forward;
@@ -33,7 +22,7 @@ struct TransformerBlock {
 
 struct Decoder {
   struct Config : rhea::Config {
-    const DecoderNames* names = nullptr;
+    const DecoderNames* names = &kNativeNames;
     bool tie_word_embeddings = false;
     Slot<Embedding::Config> tok_embeddings;
     std::vector<Slot<TransformerBlock::Config>> layers;

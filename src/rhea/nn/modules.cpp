@@ -2,7 +2,6 @@
 #include "rhea/nn/modules.h"
 
 #include "rhea/base/error.h"
-#include "rhea/nn/decoder.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::nn {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "rhea/config/visitor.h"
+#include "rhea/nn/decoder_names.h"
 #include "rhea/nn/trace.h"
 
 namespace rhea::nn {
@@ -102,7 +103,7 @@ struct ComplexRoPE {
 struct FeedForward {
   // w2(silu(w1 x) * (w3 x)); the children's names come from the model (DecoderNames)
   struct Config : rhea::Config {
-    const struct DecoderNames* names = nullptr;
+    const DecoderNames* names = &kNativeNames;
     Slot<Linear::Config> w1, w2, w3;
     virtual Value forward(Trace& trace, Value x_TD) const;
     void fields(Visitor& v) override;

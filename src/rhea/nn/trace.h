@@ -34,7 +34,6 @@ struct TraceOptions {
   int64_t seq_len = 0;               // S
   DType param_dtype = DType::f32;    // training.dtype: how parameters are stored
   DType compute_dtype = DType::f32;  // mixed_precision_param: what the model computes in
-  bool document_mask = true;         // tokens see their own document only
 };
 
 // Names of graph inputs that are not parameters.

@@ -1,0 +1,40 @@
+// From a family's sizes and rules to the tree of module configs.
+#pragma once
+#include <functional>
+
+#include "rhea/nn/decoder.h"
+
+namespace rhea::models {
+
+struct DecoderSizes {
+  int64_t dim = 0;
+  int64_t n_layers = 0;
+  int64_t n_heads = 0, n_kv_heads = 0;
+  int64_t head_dim = 0;    // 0: dim / n_heads
+  int64_t hidden_dim = 0;  // of the feed-forward
+  int64_t vocab_size = 0;
+  bool tied = false;
+  bool qk_norm = false;
+  bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  double norm_eps = 1e-5;
+  bool fuse_qkv = true;
+  bool interleaved_rope = false;
+};
+
+// How each kind of matrix starts; layers count from 0. A tied matrix follows `head`.
+struct InitRules {
+  nn::Init embedding, head;
+  nn::Init qkv, w1;
+  std::function<nn::Init(int64_t layer)> wo, w2, w3;
+};
+
+// Truncated normals of the initialisation table: std 0.02 cut at 2; 0.02 / sqrt(2 (layer + 1)) cut
+// at 2; D^-0.5 cut at 3 std.
+nn::Init linear_init();
+nn::Init depth_init(int64_t layer);
+nn::Init head_init(int64_t dim);
+
+nn::Decoder::Config make_decoder(const DecoderSizes& sizes, const nn::DecoderNames& names,
+                                 const InitRules& init, const nn::RopeFields& rope);
+
+}  // namespace rhea::models

@@ -1,0 +1,23 @@
+// Parameter count and FLOPs of the log lines.
+#include "rhea/models/facts.h"
+
+namespace rhea::models {
+
+ModelFacts model_facts(const nn::Decoder::Config& model,
+                       const std::vector<nn::Parameter>& parameters, int64_t seq_len) {
+  ModelFacts facts;
+  for (const auto& parameter : parameters)
+    facts.num_parameters += ir::num_elements(parameter.shape);
+  const int64_t embedding =
+      model.tok_embeddings->num_embeddings * model.tok_embeddings->embedding_dim;
+  const int64_t in_products = facts.num_parameters - (model.tie_word_embeddings ? 0 : embedding);
+  int64_t attention = 0;
+  for (const auto& layer : model.layers) {
+    const auto& qkv = *layer->attention->qkv_linear;
+    attention += qkv.n_heads * 2 * qkv.head_dim;
+  }
+  facts.flops_per_token = 6 * in_products + 6 * attention * seq_len;
+  return facts;
+}
+
+}  // namespace rhea::models

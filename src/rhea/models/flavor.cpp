@@ -1,0 +1,21 @@
+// ModelSpec from a built decoder.
+#include "rhea/models/flavor.h"
+
+namespace rhea::models {
+
+ModelSpec make_spec(std::string_view family, std::string_view flavor, nn::Decoder::Config model,
+                    std::string_view attn_backend) {
+  const bool masks =
+      attn_backend == "flex" || attn_backend == "varlen" || attn_backend == "flex_flash";
+  if (!masks && attn_backend != "sdpa")
+    throw Error("attn_backend '{}' is unknown; known: flex, varlen, flex_flash, sdpa",
+                attn_backend);
+  for (auto& layer : model.layers) layer->attention->document_mask = masks;
+  ModelSpec spec;
+  spec.name = family;
+  spec.flavor = flavor;
+  spec.model = std::move(model);
+  return spec;
+}
+
+}  // namespace rhea::models

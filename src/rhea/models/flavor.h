@@ -1,0 +1,38 @@
+// Look-up in a family's table of flavors, and what model_registry makes of one.
+#pragma once
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "rhea/base/error.h"
+#include "rhea/config/trainer_config.h"
+#include "rhea/nn/decoder.h"
+
+namespace rhea::models {
+
+template <class Flavor, size_t N>
+std::vector<std::string_view> flavor_names(const std::array<Flavor, N>& table) {
+  std::vector<std::string_view> names;
+  for (const Flavor& flavor : table) names.push_back(flavor.name);
+  return names;
+}
+
+template <class Flavor, size_t N>
+const Flavor& find_flavor(std::string_view family, const std::array<Flavor, N>& table,
+                          std::string_view name) {
+  for (const Flavor& flavor : table) {
+    if (flavor.name == name) return flavor;
+  }
+  throw Error("{} has no flavor '{}'; flavors: {}", family, name,
+              fmt::join(flavor_names(table), ", "));
+}
+
+// `attn_backend`: flex, varlen and flex_flash mask documents, sdpa is plain causal; another word is
+// an error.
+ModelSpec make_spec(std::string_view family, std::string_view flavor, nn::Decoder::Config model,
+                    std::string_view attn_backend);
+
+}  // namespace rhea::models

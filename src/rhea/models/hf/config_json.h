@@ -1,0 +1,28 @@
+// Reads a published config.json, in the spelling of Transformers 4 and 5.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "rhea/models/decoder_sizes.h"
+
+namespace rhea::models::hf {
+
+struct PublishedConfig {
+  std::string model_type;  // "llama" or "qwen3"
+  DecoderSizes sizes;
+  nn::CosSinRoPE::Config rope;
+};
+
+// Every field is used, known to have no effect on training, or an error that names it. Absent
+// fields take the class default of the model type. Throws Error naming file, field and value.
+PublishedConfig read_config(const std::filesystem::path& file);
+PublishedConfig parse_config(std::string_view json, std::string_view origin);
+
+// Model types with a row in the table.
+std::span<const std::string_view> model_types();
+
+// The decoder under Hugging Face's names, with the initial distributions of this backend.
+nn::Decoder::Config build(const PublishedConfig& config);
+
+}  // namespace rhea::models::hf

@@ -1,0 +1,50 @@
+// Matching of one-placeholder patterns.
+#include "rhea/models/key_rules.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace rhea::models {
+namespace {
+
+// The text that "{}" of `pattern` stands for; "" when the pattern has none and equals `name`.
+std::optional<std::string_view> match(std::string_view pattern, std::string_view name) {
+  const auto hole = pattern.find("{}");
+  if (hole == std::string_view::npos)
+    return pattern == name ? std::optional(std::string_view()) : std::nullopt;
+  const auto head = pattern.substr(0, hole);
+  const auto tail = pattern.substr(hole + 2);
+  if (name.size() <= head.size() + tail.size() || !name.starts_with(head) || !name.ends_with(tail))
+    return {};
+  const auto number = name.substr(head.size(), name.size() - head.size() - tail.size());
+  const bool digits = std::all_of(number.begin(), number.end(),
+                                  [](unsigned char c) { return std::isdigit(c) != 0; });
+  return digits ? std::optional(number) : std::nullopt;
+}
+
+std::string fill(std::string_view pattern, std::string_view number) {
+  std::string text(pattern);
+  if (const auto hole = text.find("{}"); hole != std::string::npos) text.replace(hole, 2, number);
+  return text;
+}
+
+std::optional<MappedKey> map(std::span<const KeyRule> rules, std::string_view name,
+                             std::string_view KeyRule::*from, std::string_view KeyRule::*to) {
+  for (const KeyRule& rule : rules) {
+    if (const auto number = match(rule.*from, name))
+      return MappedKey{fill(rule.*to, *number), rule.permuted};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<MappedKey> to_hf(std::span<const KeyRule> rules, std::string_view native) {
+  return map(rules, native, &KeyRule::native, &KeyRule::hf);
+}
+
+std::optional<MappedKey> to_native(std::span<const KeyRule> rules, std::string_view hf) {
+  return map(rules, hf, &KeyRule::hf, &KeyRule::native);
+}
+
+}  // namespace rhea::models

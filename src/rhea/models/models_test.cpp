@@ -1,0 +1,125 @@
+// Sizes of every flavor, key rules in both directions, config.json in both spellings.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rhea/base/error.h"
+#include "rhea/models/facts.h"
+#include "rhea/models/hf/config_json.h"
+#include "rhea/models/llama3/llama3.h"
+#include "rhea/models/qwen3/qwen3.h"
+#include "rhea/models/registry.h"
+
+namespace rhea::models {
+namespace {
+
+ModelFacts facts_of(const ModelSpec& spec, int64_t seq_len) {
+  ir::Graph graph;
+  nn::Trace trace(graph, {.num_tokens = seq_len, .seq_len = seq_len});
+  const auto& model = decoder(spec);
+  nn::language_model_loss(trace, model, 8);
+  return model_facts(model, trace.parameters(), seq_len);
+}
+
+struct Published {
+  std::string flavor;
+  int64_t parameters, flops, seq_len;
+};
+
+TEST(Models, Llama3FlavorsHaveThePublishedSizes) {
+  for (const auto& [flavor, parameters, flops, seq_len] :
+       {Published{"debugmodel", 6163712, 71585280, 2048},
+        {"1B", 1235814400, 10636111872, 8192},
+        {"3B", 3212749824, 27732215808, 8192},
+        {"8B", 8030261248, 57914449920, 8192},
+        {"70B", 70553706496, 481442709504, 8192},
+        {"405B", 405853388800, 2625449459712, 8192}}) {
+    const auto facts = facts_of(llama3::model_registry(flavor), seq_len);
+    EXPECT_EQ(facts.num_parameters, parameters) << flavor;
+    EXPECT_EQ(facts.flops_per_token, flops) << flavor;
+  }
+}
+
+TEST(Models, Qwen3FlavorsHaveThePublishedSizes) {
+  for (const auto& [flavor, parameters, flops, seq_len] :
+       {Published{"debugmodel", 31987968, 594580992, 2048},
+        {"debugmodel_non_fused_qkv", 31987968, 594580992, 2048},
+        {"0.6B", 596049920, 6394871808, 4096},
+        {"1.7B", 1720574976, 13142022144, 4096},
+        {"4B", 4022468096, 31382565888, 4096},
+        {"8B", 8190735360, 52658190336, 4096},
+        {"14B", 14768307200, 94008698880, 4096},
+        {"32B", 32762123264, 217675069440, 4096}}) {
+    const auto facts = facts_of(qwen3::model_registry(flavor), seq_len);
+    EXPECT_EQ(facts.num_parameters, parameters) << flavor;
+    EXPECT_EQ(facts.flops_per_token, flops) << flavor;
+  }
+}
+
+TEST(Models, UnknownFlavorAndBackendListWhatThereIs) {
+  EXPECT_THAT([] { llama3::model_registry("9B"); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("405B")));
+  EXPECT_THAT([] { qwen3::model_registry("4B", "flash"); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("sdpa")));
+}
+
+TEST(Models, KeyRulesReadTheSameInBothDirections) {
+  for (const char* family : {"llama3", "qwen3"}) {
+    const auto rules = find_family(family).key_rules;
+    ir::Graph graph;
+    nn::Trace trace(graph, {.num_tokens = 8, .seq_len = 8});
+    const auto spec = std::string(family) == "llama3" ? llama3::model_registry("debugmodel")
+                                                      : qwen3::model_registry("debugmodel");
+    nn::language_model_loss(trace, decoder(spec), 8);
+    for (const auto& parameter : trace.parameters()) {
+      for (const auto& part : parameter.parts) {
+        const auto hf = to_hf(rules, part.fqn);
+        ASSERT_TRUE(hf.has_value()) << part.fqn;
+        EXPECT_EQ(to_native(rules, hf->name)->name, part.fqn);
+      }
+    }
+  }
+  EXPECT_FALSE(to_hf(llama3::key_rules(), "layers.x.ffn_norm.weight").has_value());
+}
+
+constexpr const char* kSmall = R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "intermediate_size": 96, "vocab_size": 100)";
+
+TEST(ConfigJson, BothSpellingsGiveTheSameRope) {
+  const auto v4 = hf::parse_config(
+      std::string(kSmall) +
+          R"(, "rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 4}})",
+      "v4");
+  const auto v5 = hf::parse_config(
+      std::string(kSmall) +
+          R"(, "rope_parameters": {"rope_theta": 5e5, "rope_type": "linear", "factor": 4}})",
+      "v5");
+  EXPECT_EQ(v4.rope.spec(), v5.rope.spec());
+  EXPECT_EQ(v4.rope.factor, 4);
+}
+
+TEST(ConfigJson, NamesTheFieldThatIsWrong) {
+  const auto message = [](const std::string& rest, const std::string& expected) {
+    EXPECT_THAT([&] { hf::parse_config(std::string(kSmall) + rest + "}", "config.json"); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr(expected)))
+        << rest;
+  };
+  message(R"(, "frobnicate": 1)", "frobnicate = 1");
+  message(R"(, "hidden_act": "relu")", "hidden_act");
+  message(R"(, "num_key_value_heads": 3)", "num_key_value_heads (3)");
+  message(
+      R"(, "rope_theta": 1e4, "rope_scaling": {"rope_type": "linear", "rope_theta": 2e4, "factor": 2})",
+      "rope_theta");
+  message(R"(, "rope_scaling": {"rope_type": "su"})", "'su'");
+  message(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8})",
+          "original_max_position_embeddings");
+  message(R"(, "rope_scaling": {"rope_type": "linear"})", "factor is missing");
+  message(R"(, "rms_norm_eps": "small")", "rms_norm_eps");
+  message(R"(, "architectures": ["Qwen3ForCausalLM"])", "LlamaForCausalLM");
+  EXPECT_THROW(hf::parse_config("[]", "x"), Error);
+  EXPECT_THROW(hf::parse_config("{", "x"), Error);
+  EXPECT_THAT([] { hf::parse_config(R"({"model_type": "mamba"})", "x"); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("qwen3")));
+}
+
+}  // namespace
+}  // namespace rhea::models

@@ -1,0 +1,33 @@
+// Which model families there are, and how a run's model is made.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "rhea/config/trainer_config.h"
+#include "rhea/models/key_rules.h"
+#include "rhea/nn/decoder.h"
+
+namespace rhea::models {
+
+struct Family {
+  std::string_view name;
+  // Names in published files; empty: the model has them already.
+  std::span<const KeyRule> key_rules;
+};
+
+// llama3, qwen3, transformers_modeling_backend. Throws Error listing them.
+const Family& find_family(std::string_view name);
+
+// A flavor that takes its sizes from config.json: the spec is completed when hf_assets_path (or
+// hf_model) is known.
+inline constexpr std::string_view kFromConfig = "from_config";
+ModelSpec deferred_spec(std::string_view family);
+
+// Fills a deferred spec from the folder; other specs are left alone. Throws Error naming file and
+// field.
+void complete_spec(TrainerConfig& config);
+
+// The decoder of a complete spec.
+const nn::Decoder::Config& decoder(const ModelSpec& spec);
+
+}  // namespace rhea::models
