@@ -1,0 +1,57 @@
+// M rows of x, N rows and K columns of W
+#include "rhea/passes/pack_weights.h"
+
+#include "rhea/ops/ops.h"
+
+namespace rhea::passes {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::Value;
+using ir::ValueId;
+
+constexpr int64_t kMinRows = 128;  // M below this: the product reads W once or twice only
+constexpr int64_t kMinDim = 32;    // panels are 64 wide: below half of one, padding wins
+
+bool derives_from_parameter(const Graph& graph, ValueId id, const std::function<bool(std::string_view)>& is_parameter) {
+  for (;;) {
+    const Node& node = graph.node(id);
+    if (node.op == &ir::kInput) return is_parameter(node.attrs.str("name"));
+    if (node.inputs.size() != 1 || node.outputs.size() != 1) return false;
+    id = node.inputs[0];
+  }
+}
+
+bool pays(const Graph& graph, const Node& node) {
+  const ir::Type& a = graph.type(node.inputs[0]);
+  const ir::Type& b = graph.type(node.inputs[1]);
+  if (a.rank() != 2 || b.rank() != 2 || b.layout != ir::Layout::row_major || a.dtype != b.dtype) return false;
+  if (b.dtype != DType::f32 && b.dtype != DType::bf16) return false;
+  return node.attrs.i64("lhs_contract") == 1 && a.shape[0] >= kMinRows && b.shape[0] >= kMinDim && b.shape[1] >= kMinDim;
+}
+
+}  // namespace
+
+Graph pack_weights(const Graph& graph, const std::function<bool(std::string_view)>& is_parameter) {
+  Graph result;
+  std::vector<std::vector<Value>> made(graph.nodes().size());
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    std::vector<Value> inputs;
+    for (const ValueId id : node.inputs)
+      inputs.push_back(made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
+    if (node.op == &ops::kDotGeneral && pays(graph, node) &&
+        derives_from_parameter(graph, node.inputs[1], is_parameter)) {
+      const auto layout = node.attrs.i64("rhs_contract") == 1 ? ir::Layout::panels_nk : ir::Layout::panels_kn;
+      inputs[1] = result.add_as(graph, node, ops::kPack, std::vector{inputs[1]},
+                                {{"layout", static_cast<int64_t>(layout)}})[0];
+    }
+    made[i] = result.add_like(graph, node, inputs);
+  }
+  for (const auto& out : graph.outputs())
+    result.output(out.name, made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)], out.donates);
+  return result;
+}
+
+}  // namespace rhea::passes

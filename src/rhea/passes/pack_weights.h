@@ -1,0 +1,14 @@
+// Right operands of products that are parameters get the packed layout that the product kernels read.
+#pragma once
+#include <functional>
+#include <string_view>
+
+#include "rhea/ir/graph.h"
+
+namespace rhea::passes {
+
+// For each dot_general whose right operand is a parameter, or a chain of one-operand nodes over one, inserts a pack node
+// of the layout its contraction needs. Products of few rows are left alone: packing would cost more than it saves.
+ir::Graph pack_weights(const ir::Graph& graph, const std::function<bool(std::string_view input)>& is_parameter);
+
+}  // namespace rhea::passes
