@@ -1,0 +1,151 @@
+// trace -> autodiff -> simplify -> recompute -> pack -> hoist
+#include "rhea/components/train_step/step_graphs.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "rhea/ops/ops.h"
+#include "rhea/passes/autodiff.h"
+#include "rhea/passes/hoist.h"
+#include "rhea/passes/pack_weights.h"
+#include "rhea/passes/simplify.h"
+
+namespace rhea::train_step {
+namespace {
+
+using ir::Graph;
+using ir::Value;
+
+// `first` with grad.<fqn> added to acc.<fqn> in place.
+Graph accumulate_variant(const Graph& first) {
+  Graph result;
+  std::vector<std::vector<Value>> made(first.nodes().size());
+  for (size_t i = 0; i < first.nodes().size(); ++i) {
+    const ir::Node& node = first.nodes()[i];
+    std::vector<Value> inputs;
+    for (const ir::ValueId id : node.inputs)
+      inputs.push_back(made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
+    made[i] = result.add_like(first, node, inputs);
+  }
+  const std::string prefix = grad_name("");
+  for (const auto& out : first.outputs()) {
+    const Value value =
+        made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)];
+    if (!out.name.starts_with(prefix)) {
+      result.output(out.name, value);
+      continue;
+    }
+    const std::string name = accumulator_name(std::string_view(out.name).substr(prefix.size()));
+    const Value sum = ops::add(result.input(name, value.type()), value);
+    result.output(out.name, sum, name);
+  }
+  return result;
+}
+
+void build_optimizer(const StepOptions& options, StepGraphs& graphs) {
+  std::vector<std::string> fqns;
+  std::vector<int64_t> sizes;
+  for (const auto& parameter : graphs.parameters) {
+    fqns.push_back(parameter.fqn);
+    sizes.push_back(ir::num_elements(parameter.shape));
+  }
+  graphs.groups = assign_groups(options.optimizer, fqns, sizes);
+
+  std::vector<Value> grads;
+  for (const auto& parameter : graphs.parameters)
+    grads.push_back(
+        graphs.norm.input(grad_name(parameter.fqn), {graphs.grad_dtype, parameter.shape}));
+  graphs.norm.output("norm", ops::global_norm(grads));
+
+  Graph& update = graphs.update;
+  const Value clip = update.input("clip", {DType::f32, {}});
+  const Value step = update.input("step", {DType::i64, {}});
+  std::vector<Value> rates;
+  for (size_t i = 0; i < graphs.groups.groups.size(); ++i)
+    rates.push_back(update.input(lr_name(i), {DType::f32, {}}));
+  for (size_t i = 0; i < graphs.parameters.size(); ++i) {
+    const auto& parameter = graphs.parameters[i];
+    const size_t group = graphs.groups.group_of[i];
+    const auto names = graphs.groups.groups[group].state_names();
+    const Value p = update.input(parameter.fqn, {options.trace.param_dtype, parameter.shape});
+    const Value g = update.input(grad_name(parameter.fqn), {graphs.grad_dtype, parameter.shape});
+    std::vector<Value> state;
+    for (const auto& name : names)
+      state.push_back(
+          update.input(state_name(name, parameter.fqn), {graphs.state_dtype, parameter.shape}));
+    const auto results =
+        add_update(update, graphs.groups.groups[group], p, g, state, clip, rates[group], step);
+    update.output("new." + parameter.fqn, results[0], parameter.fqn);
+    for (size_t s = 0; s < names.size(); ++s) {
+      const std::string name = state_name(names[s], parameter.fqn);
+      update.output("new." + name, results[s + 1], name);
+    }
+  }
+}
+
+}  // namespace
+
+std::string grad_name(std::string_view fqn) { return fmt::format("grad.{}", fqn); }
+std::string accumulator_name(std::string_view fqn) { return fmt::format("acc.{}", fqn); }
+std::string state_name(std::string_view state, std::string_view fqn) {
+  return fmt::format("{}.{}", state, fqn);
+}
+std::string lr_name(size_t group) { return fmt::format("lr.{}", group); }
+
+StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions& options) {
+  StepGraphs graphs;
+  graphs.grad_dtype = options.trace.param_dtype;
+  const bool bf16_states = options.optimizer.implementation == "fused_opt_states_bf16";
+  graphs.state_dtype = bf16_states ? DType::bf16 : options.trace.param_dtype;
+
+  const auto is_disabled = [&](std::string_view pass) {
+    return std::find(options.disable_passes.begin(), options.disable_passes.end(), pass) !=
+           options.disable_passes.end();
+  };
+  std::set<std::string, std::less<>> names;
+  const auto is_parameter = [&](std::string_view name) { return names.contains(name); };
+  const auto finish = [&](Graph&& traced) {
+    Graph graph = is_disabled("simplify") ? std::move(traced) : passes::simplify(traced);
+    if (!is_disabled("pack_weights")) graph = passes::pack_weights(graph, is_parameter);
+    return passes::hoist(graph, is_parameter);
+  };
+
+  {
+    Graph traced;
+    nn::Trace trace(traced, options.trace);
+    const Value loss = nn::language_model_loss(trace, model, options.num_loss_chunks);
+    graphs.parameters = trace.parameters();
+    graphs.rope_specs = trace.rope_specs();
+    std::vector<Value> inputs;
+    for (const auto& parameter : graphs.parameters) {
+      inputs.push_back(trace.parameter_input(parameter));
+      names.insert(parameter.fqn);
+    }
+    const auto grads = passes::gradients(traced, loss, inputs);
+    traced.output(kLoss, loss);
+    for (size_t i = 0; i < grads.size(); ++i) {
+      const Value grad = grads[i].valid()
+                             ? ops::convert(grads[i], graphs.grad_dtype)
+                             : traced.constant(0, {graphs.grad_dtype, graphs.parameters[i].shape});
+      traced.output(grad_name(graphs.parameters[i].fqn), grad);
+    }
+    auto split = finish(std::move(traced));
+    graphs.prepare = std::move(split.prepare);
+    graphs.microbatch = std::move(split.rest);
+  }
+  if (options.accumulates) graphs.accumulate = accumulate_variant(graphs.microbatch);
+  if (options.validates) {
+    Graph traced;
+    nn::Trace trace(traced, options.trace);
+    traced.output(kLoss, nn::language_model_loss(trace, model, options.num_loss_chunks));
+    auto split = finish(std::move(traced));
+    passes::merge_prepare(graphs.prepare, split.prepare);
+    graphs.evaluate = std::move(split.rest);
+  }
+  build_optimizer(options, graphs);
+  return graphs;
+}
+
+}  // namespace rhea::train_step

@@ -1,0 +1,46 @@
+// The graphs of one training step, before any backend sees them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "rhea/components/train_step/optimizer_groups.h"
+#include "rhea/config/sections/activation_checkpoint.h"
+#include "rhea/nn/decoder.h"
+
+namespace rhea::train_step {
+
+struct StepOptions {
+  nn::TraceOptions trace;
+  int64_t num_loss_chunks = 8;  // 0: whole logits
+  bool accumulates = false;     // several microbatches per optimizer step
+  bool validates = false;
+  ActivationCheckpointConfig activation_checkpoint;
+  OptimizerConfig optimizer;
+  std::vector<std::string> disable_passes;
+  std::string dump_graphs;
+};
+
+// prepare     once per optimizer step: casts and packed copies of the parameters
+// microbatch  forward and backward of the first microbatch: loss and grad.<fqn>
+// accumulate  of the further ones: adds its finished gradients to acc.<fqn> in place
+// norm        "norm": global 2-norm of the gradients, f32
+// update      clip, optimizer; in place on <fqn> and <state>.<fqn>; scalars clip f32, step i64,
+// lr.<group> f32 evaluate    loss only
+struct StepGraphs {
+  ir::Graph prepare, microbatch, accumulate, norm, update, evaluate;
+  std::vector<nn::Parameter> parameters;
+  std::vector<nn::RopeSpec> rope_specs;
+  GroupAssignment groups;
+  DType grad_dtype = DType::f32;   // of grad.<fqn>
+  DType state_dtype = DType::f32;  // of the optimizer's tensors
+};
+
+StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions& options);
+
+inline constexpr std::string_view kLoss = "loss";
+std::string grad_name(std::string_view fqn);         // "grad.<fqn>"
+std::string accumulator_name(std::string_view fqn);  // "acc.<fqn>"
+std::string state_name(std::string_view state, std::string_view fqn);
+std::string lr_name(size_t group);
+
+}  // namespace rhea::train_step

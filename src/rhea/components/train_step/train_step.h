@@ -1,0 +1,105 @@
+// One rank's training step on the CPU: owns parameters, gradients and optimizer state, and runs the
+// step's graphs on them.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rhea/base/thread_pool.h"
+#include "rhea/components/train_step/step_graphs.h"
+#include "rhea/exec/cpu/backend.h"
+
+namespace rhea::train_step {
+
+// Rows of one microbatch, T = rows * seq_len entries each.
+struct Batch {
+  const int32_t* tokens = nullptr;
+  const int32_t* labels = nullptr;
+  const int32_t* positions = nullptr;
+};
+
+struct StateTensor {
+  std::string name;  // as in the graphs
+  ir::Type type;
+  void* data = nullptr;
+};
+
+// Bytes by class.
+struct StepMemory {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;
+  int64_t prepared = 0;     // casts and packed copies of the parameters
+  int64_t activations = 0;  // arena: values of one step
+  int64_t scratch = 0;      // per-thread buffers and constants
+  int64_t total() const {
+    return parameters + gradients + optimizer + prepared + activations + scratch;
+  }
+};
+
+// What the step would need and do, without allocating anything.
+struct StepPlan {
+  StepMemory memory;
+  std::vector<std::pair<std::string, exec::cpu::PlanReport>>
+      graphs;  // in the order in which they run
+};
+StepPlan plan_step(const StepGraphs& graphs, int num_threads,
+                   const exec::cpu::CompileOptions& options);
+
+class TrainStep {
+ public:
+  TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
+            const exec::cpu::CompileOptions& compile, ThreadPool& pool);
+  ~TrainStep();
+
+  const StepGraphs& graphs() const { return graphs_; }
+  // Whole tensors in the order of graphs().parameters; state tensors named "<state>.<fqn>".
+  std::span<const StateTensor> parameters() const { return parameters_; }
+  std::span<const StateTensor> gradients() const { return gradients_; }
+  std::span<const StateTensor> optimizer_state() const { return optimizer_; }
+
+  // Draws every parameter from (seed, FQN of the part, element) and zeroes the optimizer.
+  void initialise(uint64_t seed);
+  // To be called after parameters were written from outside.
+  void parameters_changed();
+
+  // Forward and backward of one microbatch; the first after an update overwrites the gradients,
+  // later ones add to them. Returns loss_scale * sum of the cross entropies.
+  double forward_backward(const Batch& batch, double loss_scale);
+  // 2-norm over all gradients; NaN or Inf when one of them is.
+  double gradient_norm();
+  // Gradients are multiplied by `clip` first. `lr` has one rate per param group, `step` counts
+  // from 1.
+  void update(int64_t step, std::span<const double> lr, double clip);
+  // Forgets the gradients of this step (a step that is skipped).
+  void discard_gradients();
+  // Forward only; needs StepOptions::validates.
+  double evaluate(const Batch& batch, double loss_scale);
+
+  const StepMemory& memory() const { return memory_; }
+  // Executables by name, for profiles.
+  std::vector<std::pair<std::string, exec::cpu::CpuExecutable*>> executables();
+
+ private:
+  struct Scalars;
+  void set_batch(const Batch& batch);
+  void bind(exec::cpu::CpuExecutable& executable, const ir::Graph& graph);
+  std::vector<StateTensor> allocate(const std::vector<std::pair<std::string, ir::Type>>& tensors,
+                                    int64_t& bytes);
+
+  StepGraphs graphs_;
+  nn::TraceOptions trace_;
+  ThreadPool& pool_;
+  std::vector<std::shared_ptr<void>> blocks_;
+  std::vector<StateTensor> parameters_, gradients_, optimizer_, prepared_, tables_;
+  std::vector<int64_t> table_lengths_;
+  std::unique_ptr<Scalars> scalars_;
+  std::unique_ptr<exec::cpu::CpuExecutable> prepare_, microbatch_, accumulate_, norm_, update_,
+      evaluate_;
+  std::vector<int32_t> tokens_, labels_, positions_;
+  bool prepared_is_current_ = false;
+  bool has_gradients_ = false;
+  StepMemory memory_;
+};
+
+}  // namespace rhea::train_step
