@@ -1,3 +1,4 @@
+// Cutting text at added tokens.
 #include "rhea/components/tokenizer/added_tokens.h"
 
 #include <algorithm>

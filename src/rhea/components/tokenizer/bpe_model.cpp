@@ -1,4 +1,7 @@
+// Byte-pair encoding of one piece of text, with a cache of short pieces.
 #include "rhea/components/tokenizer/bpe_model.h"
+
+#include <nlohmann/json.hpp>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,7 @@
+// The decoders of tokenizer.json.
 #include "rhea/components/tokenizer/decoder.h"
+
+#include <nlohmann/json.hpp>
 
 #include <charconv>
 

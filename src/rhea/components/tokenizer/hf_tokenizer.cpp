@@ -1,4 +1,7 @@
+// The pipeline: added tokens, normalizer, cuts, merges, special tokens around the text.
 #include "rhea/components/tokenizer/hf_tokenizer.h"
+
+#include <nlohmann/json.hpp>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
+// Typed access to JSON with errors that name the place.
 #include "rhea/components/tokenizer/json_fields.h"
 
-#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
 
@@ -35,6 +36,10 @@ JsonField JsonField::operator[](std::string_view key) const {
   }
   return {kNull, where};
 }
+
+bool JsonField::is_null() const { return value_->is_null(); }
+
+size_t JsonField::size() const { return value_->size(); }
 
 JsonField JsonField::item(size_t index) const {
   return {array().at(index), where_ + "[" + std::to_string(index) + "]"};

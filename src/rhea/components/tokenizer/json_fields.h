@@ -2,7 +2,7 @@
 // what was found.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,11 +21,11 @@ class JsonField {
 
   const Json& value() const { return *value_; }
   const std::string& where() const { return where_; }
-  bool is_null() const { return value_->is_null(); }
+  bool is_null() const;
   // Member of an object; null where it is absent.
   JsonField operator[](std::string_view key) const;
   JsonField item(size_t index) const;
-  size_t size() const { return value_->size(); }
+  size_t size() const;
 
   // The value as the type, or Error.
   const std::string& string() const;

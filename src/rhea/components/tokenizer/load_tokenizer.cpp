@@ -1,6 +1,8 @@
 // Finding the files of a tokenizer and building it.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"

@@ -1,4 +1,7 @@
+// The normalizers of tokenizer.json, by ICU where they are Unicode's.
 #include "rhea/components/tokenizer/normalizer.h"
+
+#include <nlohmann/json.hpp>
 
 #include <unicode/bytestream.h>
 #include <unicode/locid.h>

@@ -1,4 +1,7 @@
+// The post-processors of tokenizer.json.
 #include "rhea/components/tokenizer/post_processor.h"
+
+#include <nlohmann/json.hpp>
 
 namespace rhea::tokenizer {
 

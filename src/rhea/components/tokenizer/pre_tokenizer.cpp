@@ -1,4 +1,7 @@
+// The pre-tokenizers of tokenizer.json.
 #include "rhea/components/tokenizer/pre_tokenizer.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

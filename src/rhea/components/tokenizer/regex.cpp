@@ -1,3 +1,4 @@
+// PCRE2 behind Regex.
 #include "rhea/components/tokenizer/regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8

@@ -1,4 +1,7 @@
+// Reading tokenizer_config.json.
 #include "rhea/components/tokenizer/tokenizer_config.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>

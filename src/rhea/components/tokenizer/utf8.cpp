@@ -1,3 +1,4 @@
+// UTF-8 and the byte alphabet.
 #include "rhea/components/tokenizer/utf8.h"
 
 #include <unicode/uchar.h>

@@ -1,0 +1,26 @@
+// Numbered documents of a data set, before they are tokenised.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace rhea::data {
+
+struct Document {
+  std::string text;
+  std::string problem;  // not empty: a bad row, "file:line: reason"
+};
+
+class DocumentSource {
+ public:
+  virtual ~DocumentSource() = default;
+  // Number of documents where it is known without reading all of them; otherwise the source is a
+  // stream: read() is cheap only for growing numbers.
+  virtual std::optional<int64_t> num_documents() const = 0;
+  // Document `number`; false past the end of a stream.
+  virtual bool read(int64_t number, Document& document) = 0;
+  // "4 files of data/", for the log.
+  virtual std::string description() const = 0;
+};
+
+}  // namespace rhea::data

@@ -1,0 +1,120 @@
+// Reading ahead, tokenising and packing.
+#include "rhea/components/data/packed_rows.h"
+
+#include <nlohmann/json.hpp>
+
+#include "rhea/base/error.h"
+
+namespace rhea::data {
+namespace {
+
+// Documents per worker that are read before they are tokenised together.
+constexpr int kDocumentsAhead = 8;
+
+std::variant<ConcatPacker, BinPacker> make_packer(const DataLoaderOptions& options) {
+  if (options.packing == Packing::concat) return ConcatPacker();
+  // Greedy is first fit with one open row: a document that has no room closes it.
+  return BinPacker(options.packing == Packing::greedy ? 1 : options.num_packing_bins,
+                   options.seq_len);
+}
+
+}  // namespace
+
+PackedRows::PackedRows(DocumentStream documents,
+                       std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
+                       const DataLoaderOptions& options)
+    : documents_(std::move(documents)),
+      tokenizer_(std::move(tokenizer)),
+      packer_(make_packer(options)) {
+  // Training wants to know where documents begin and end: both marks, where the tokenizer has them.
+  if (tokenizer_->bos_id()) encode_options_.add_bos = true;
+  if (tokenizer_->eos_id()) encode_options_.add_eos = true;
+  encode_options_.special_tokens_in_text = options.special_tokens_in_text;
+  if (options.num_workers > 1) pool_.emplace(options.num_workers);
+}
+
+bool PackedRows::next_row(const RowView& row) {
+  const bool filled = std::visit(
+      [&](auto& packer) {
+        return packer.next_row(row, [this](Tokens& tokens) { return next_document(tokens); });
+      },
+      packer_);
+  if (const auto* bins = std::get_if<BinPacker>(&packer_))
+    stats_.num_too_long = bins->num_too_long();
+  return filled;
+}
+
+bool PackedRows::next_document(Tokens& tokens) {
+  while (true) {
+    if (ahead_.empty()) read_ahead();
+    if (ahead_.empty()) return false;
+    Encoded document = std::move(ahead_.front());
+    ahead_.pop_front();
+    if (document.failure) std::rethrow_exception(document.failure);
+    cursor_ = document.cursor;
+    stats_.num_empty += document.num_empty;
+    stats_.num_bad_rows += document.num_bad_rows;
+    // A single token has nothing to predict.
+    if (document.tokens.size() < 2) {
+      ++stats_.num_empty;
+      continue;
+    }
+    ++stats_.num_documents;
+    tokens = std::move(document.tokens);
+    return true;
+  }
+}
+
+void PackedRows::read_ahead() {
+  const int count = pool_ ? kDocumentsAhead * pool_->num_threads() : 1;
+  while (static_cast<int>(ahead_.size()) < count) {
+    Encoded document;
+    const int64_t empty_before = documents_.num_empty();
+    const int64_t bad_before = documents_.num_bad_rows();
+    try {
+      if (!documents_.next(document.text)) break;
+    } catch (...) {
+      document.failure = std::current_exception();
+    }
+    document.cursor = documents_.cursor();
+    document.num_empty = documents_.num_empty() - empty_before;
+    document.num_bad_rows = documents_.num_bad_rows() - bad_before;
+    const bool failed = document.failure != nullptr;
+    ahead_.push_back(std::move(document));
+    if (failed) break;
+  }
+  if (pool_) {
+    pool_->parallel_for(static_cast<int64_t>(ahead_.size()),
+                        [this](int64_t begin, int64_t end, int) {
+                          for (int64_t i = begin; i < end; ++i)
+                            encode(ahead_[static_cast<size_t>(i)]);
+                        });
+  } else {
+    for (Encoded& document : ahead_) encode(document);
+  }
+}
+
+void PackedRows::encode(Encoded& document) const {
+  if (document.failure) return;
+  document.tokens = tokenizer_->encode(document.text, encode_options_);
+  document.text = {};
+}
+
+nlohmann::json PackedRows::state() const {
+  nlohmann::json state = std::visit([](const auto& packer) { return packer.state(); }, packer_);
+  state["epoch"] = cursor_.epoch;
+  state["position"] = cursor_.position;
+  return state;
+}
+
+void PackedRows::restore(const nlohmann::json& state) {
+  ahead_.clear();
+  cursor_ = {state.at("epoch").get<int64_t>(), state.at("position").get<int64_t>()};
+  if (cursor_.epoch < 0 || cursor_.position < 0)
+    throw Error("loader state: epoch {} and position {} cannot be negative", cursor_.epoch,
+                cursor_.position);
+  documents_.restore(cursor_);
+  std::visit([&](auto& packer) { packer.restore(state); }, packer_);
+}
+
+}  // namespace rhea::data
