@@ -20,6 +20,17 @@ const std::array kTable = {
     &kRope,
     &kAttention,
     &kAttentionGrad,
+    &kDotGeneral,
+    &kPack,
+    &kEmbedding,
+    &kEmbeddingGrad,
+    &kCrossEntropy,
+    &kCrossEntropyGrad,
+    &kLinearCrossEntropy,
+    &kLinearCrossEntropyGrad,
+    &kGlobalNorm,
+    &kAdam,
+    &kSgd,
 };
 
 }  // namespace

@@ -1,0 +1,31 @@
+// The matrix product that a dot_general node stands for, and the kernels that compute it.
+//
+// C[m,n] = sum over k of A(m,k) B(k,n), once per batch entry. A is stored [m,k] or, when its dim 0
+// is contracted, [k,m]; B is stored [k,n], [n,k] (dim 1 contracted) or packed in panels.
+#pragma once
+#include <string>
+
+#include "rhea/ir/cpu_kernel.h"
+#include "rhea/ops/pack/layout.h"
+
+namespace rhea::ops {
+
+struct Product {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool a_transposed = false;  // A is stored [k,m]
+  bool b_transposed = false;  // B is stored [n,k]; false for packed layouts
+  ir::Layout b_layout = ir::Layout::row_major;
+  DType in = DType::f32, out = DType::f32;
+  int64_t rank = 2;
+
+  // Elements between neighbouring rows of the stored matrices when they are contiguous.
+  int64_t a_row() const { return a_transposed ? m : k; }
+  int64_t b_row() const { return b_transposed ? k : n; }
+};
+Product product_of(const ir::OpInstance& node);
+
+// Kernels, see their files.
+ir::CpuKernel onednn_product();
+ir::CpuKernel plain_product();
+
+}  // namespace rhea::ops

@@ -1,0 +1,31 @@
+// What the loss rows share.      T tokens, V vocabulary, D model dim
+//
+// loss = scale * sum over labels != -100 of (logsumexp(logits) - logits[label]). A label outside
+// [0,V) other than -100 is the data loader's error; kernels make the loss NaN then and touch no
+// memory outside the tensors.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rhea/ir/op_def.h"
+
+namespace rhea::ops {
+
+inline constexpr int64_t kIgnoredLabel = -100;
+
+// The f64 functions behind both rows, on [T,V] logits. `dlogits` may be null.
+double cross_entropy_f64(std::span<const double> logits, std::span<const double> labels,
+                         int64_t vocabulary, double scale, double dloss,
+                         std::vector<double>* dlogits);
+
+// Number of tokens whose logits exist at a time.
+int64_t tokens_per_chunk(int64_t tokens, int64_t num_chunks);
+
+// Kernels of the rows, fastest first.
+std::vector<ir::CpuKernel> cross_entropy_kernels();
+std::vector<ir::CpuKernel> cross_entropy_grad_kernels();
+std::vector<ir::CpuKernel> linear_cross_entropy_kernels();
+std::vector<ir::CpuKernel> linear_cross_entropy_grad_kernels();
+
+}  // namespace rhea::ops
