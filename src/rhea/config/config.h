@@ -55,10 +55,10 @@ class SlotBase {
   virtual std::string accepted_type() const = 0;
 
   template <class D>
-  void hold(D value) {
+  void hold(const D& value) {
     // A copy through a base reference would silently lose the derived fields.
     RHEA_CHECK(typeid(value) == typeid(D), "a slot must be filled with a value of its own type");
-    value_ = std::make_unique<D>(std::move(value));
+    value_ = std::make_unique<D>(value);
     copy_ = [](const Config& c) -> std::unique_ptr<Config> {
       return std::make_unique<D>(static_cast<const D&>(c));
     };
@@ -78,8 +78,9 @@ class Slot : public SlotBase {
     if constexpr (std::default_initializable<T> && !std::is_abstract_v<T>) hold(T{});
   }
   template <std::derived_from<T> D>
-  Slot(D value) {  // NOLINT: implicit, so that `config.loss = CrossEntropyLossConfig{}` reads well
-    hold(std::move(value));
+  Slot(const D& value) {  // NOLINT: implicit, so that `config.loss = CrossEntropyLossConfig{}`
+                          // reads well
+    hold(value);
   }
   Slot(const Slot&) = default;
   Slot(Slot&&) = default;

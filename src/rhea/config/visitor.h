@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -90,6 +91,8 @@ class ConfigList {
   virtual SlotBase* slot(size_t i) = 0;  // null where the items are plain structs
   virtual void append() = 0;             // one item of defaults
   virtual void clear() = 0;
+  // The same list as an object that outlives the visit.
+  virtual std::shared_ptr<ConfigList> reference() = 0;
 };
 
 // Types of options that are accepted and do nothing.
@@ -165,6 +168,7 @@ class Visitor {
     }
     void append() override { items_.emplace_back(); }
     void clear() override { items_.clear(); }
+    std::shared_ptr<ConfigList> reference() override { return std::make_shared<ListOf>(items_); }
 
    private:
     V& items_;

@@ -1,0 +1,28 @@
+// Command line of a run: --module M --config F --section.option value ... to a TrainerConfig.
+#pragma once
+#include <span>
+#include <string>
+
+#include "rhea/config/registry.h"
+#include "rhea/config/report.h"
+#include "rhea/config/trainer_config.h"
+
+namespace rhea::config {
+
+struct CommandLine {
+  TrainerConfig config;
+  std::string module;    // as given; empty where absent
+  std::string function;  // as given; empty where absent
+  bool help = false;     // --help or -h was there
+  Report report;  // everything that is wrong with the line itself; see validate() for the values
+};
+
+// Builds the config of `--module` and `--config` and puts the options on top. Never throws for what
+// is on the line: all problems are in the report, and the config then holds what could be
+// understood. With `--help` a missing module is no problem: the config is the default tree.
+CommandLine parse_command_line(std::span<const std::string> args, const ConfigRegistry& registry);
+
+// Only the options, onto a config that is already there; spelling is made canonical.
+void apply_options(std::span<const std::string> args, TrainerConfig& config, Report& report);
+
+}  // namespace rhea::config

@@ -1,0 +1,170 @@
+// Rules of what surrounds the step: checkpoint, dataloader, validator, metrics, profiler, comm,
+// debug.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "rhea/config/rules.h"
+
+namespace rhea::config {
+namespace {
+
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+bool blank(const std::string& text) {
+  return std::ranges::all_of(text, [](unsigned char c) { return std::isspace(c) != 0; });
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+void check_initial_load(const CheckpointConfig& c, const std::string& hf_assets_path,
+                        Report& report) {
+  if (c.initial_load_path) {
+    const std::filesystem::path path(*c.initial_load_path);
+    if (!path.is_absolute())
+      report.add("checkpoint.initial_load_path", *c.initial_load_path,
+                 fmt::format("initial_load_path must be an absolute path (it is the same from "
+                             "every working folder): {}",
+                             *c.initial_load_path));
+    else if (c.enable && !std::filesystem::is_directory(path))
+      report.add("checkpoint.initial_load_path", *c.initial_load_path, "is not a directory");
+  }
+  if (c.initial_load_in_hf && !c.initial_load_model_only)
+    report.add("checkpoint.initial_load_in_hf", "true",
+               "initial_load_in_hf requires initial_load_model_only.");
+  if (c.initial_load_in_hf_quantized && !c.initial_load_in_hf)
+    report.add("checkpoint.initial_load_in_hf_quantized", "true",
+               "initial_load_in_hf_quantized requires initial_load_in_hf.");
+  if (c.initial_load_in_hf_quantized && !c.initial_load_path)
+    report.add("checkpoint.initial_load_in_hf_quantized", "true",
+               "initial_load_in_hf_quantized requires an initial_load_path.");
+  if (c.enable && c.initial_load_in_hf && !c.initial_load_path &&
+      !std::filesystem::is_directory(hf_assets_path))
+    report.add("checkpoint.initial_load_in_hf", "true",
+               fmt::format("without initial_load_path the weights come from hf_assets_path, and {} "
+                           "is not a directory",
+                           hf_assets_path));
+}
+
+void check_excluded(const CheckpointConfig& c, Report& report) {
+  const auto& excluded = c.exclude_from_loading;
+  if (contains(excluded, "model"))
+    report.add("checkpoint.exclude_from_loading", "model",
+               "the model cannot be excluded: start without a checkpoint instead");
+  if (contains(excluded, "optimizer") && !contains(excluded, "lr_scheduler"))
+    report.add("checkpoint.exclude_from_loading", "optimizer",
+               "needs lr_scheduler beside it: a schedule must not go on over a fresh optimizer");
+}
+
+void check_loader(const DataloaderConfig& d, const std::string& path, Report& report) {
+  const auto check_source = [&](const std::string& where, const std::string& dataset,
+                                const std::optional<std::string>& file) {
+    if (!contains(supported_datasets(), lower(dataset))) {
+      report.add(where + ".dataset", "'" + dataset + "'",
+                 fmt::format("Dataset {} is not supported. Supported datasets are: [{}]", dataset,
+                             fmt::join(supported_datasets(), ", ")));
+      return;
+    }
+    static const std::vector<std::string> needs_path = {"c4",    "c4_validation", "tokens",
+                                                        "jsonl", "text",          "parquet"};
+    if (contains(needs_path, lower(dataset)) && file.value_or("").empty())
+      report.add(
+          where + ".dataset_path", "None",
+          fmt::format("dataset {} needs it: a file, a folder or a glob of local files", dataset));
+  };
+  if (d.sources.empty()) check_source(path, d.dataset, d.dataset_path);
+  for (size_t i = 0; i < d.sources.size(); ++i) {
+    const DataSourceConfig& source = d.sources[i];
+    check_source(fmt::format("{}.sources.{}", path, i), source.dataset, source.dataset_path);
+    if (source.infinite != d.sources.front().infinite)
+      report.add(fmt::format("{}.sources.{}.infinite", path, i), source.infinite ? "true" : "false",
+                 "all sources must agree on it, and source 0 has the other value");
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& supported_datasets() {
+  static const std::vector<std::string> names = {"debug_text",
+                                                 "debug_text_validation",
+                                                 "c4",
+                                                 "c4_test",
+                                                 "c4_validation",
+                                                 "tokens",
+                                                 "jsonl",
+                                                 "text",
+                                                 "parquet"};
+  return names;
+}
+
+void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Report& report) {
+  const CheckpointConfig& c = config.checkpoint;
+  if (blank(c.folder))
+    report.add("checkpoint.folder", "\"" + c.folder + "\"", "The 'folder' field cannot be empty.");
+  check_initial_load(c, config.hf_assets_path, report);
+  check_excluded(c, report);
+  if (c.last_save_in_hf && !c.last_save_model_only)
+    report.add("checkpoint.last_save_in_hf", "true",
+               "last_save_in_hf requires last_save_model_only=True.");
+  if (c.keep_latest_k == 1)
+    report.add("checkpoint.keep_latest_k", "1",
+               "We need to maintain at least 2 checkpoint replicas, as the last one may be in the "
+               "process of being "
+               "saved; 0 keeps all");
+  if (c.keep_latest_k < 0)
+    report.add("checkpoint.keep_latest_k", std::to_string(c.keep_latest_k),
+               "must be at least 2, or 0 to keep all");
+  const std::string mode = lower(c.async_mode);
+  if (mode != "disabled" && mode != "async" && mode != "async_with_pinned_mem")
+    report.add(
+        "checkpoint.async_mode", "'" + c.async_mode + "'",
+        fmt::format(
+            "Invalid async_mode: {}; expected one of: disabled, async, async_with_pinned_mem",
+            c.async_mode));
+  if (c.create_seed_checkpoint) {
+    if (!c.enable)
+      report.add("checkpoint.create_seed_checkpoint", "true",
+                 "needs --checkpoint.enable, or nothing is saved");
+    if (world.world_size != 1)
+      report.add("checkpoint.create_seed_checkpoint", "true",
+                 fmt::format("is made by one process without parallelism, and WORLD_SIZE is {}",
+                             world.world_size));
+    if (c.load_only)
+      report.add("checkpoint.create_seed_checkpoint", "true", "cannot be saved with load_only");
+  }
+}
+
+void check_data(const TrainerConfig& config, Report& report) {
+  check_loader(config.dataloader, "dataloader", report);
+  const ValidatorConfig& v = config.validator;
+  if (v.steps != -1 && v.steps <= 0)
+    report.add("validator.steps", std::to_string(v.steps),
+               "validation steps must be positive or -1");
+  if (v.enable) check_loader(v.dataloader, "validator.dataloader", report);
+}
+
+void check_observation(const TrainerConfig& config, const WorldFacts& world, Report& report) {
+  const ProfilerConfig& p = config.profiler;
+  if (p.enable_profiling && p.profile_freq < p.profiler_warmup + p.profiler_active)
+    report.add("profiler.profile_freq", std::to_string(p.profile_freq),
+               fmt::format("must be at least profiler_warmup + profiler_active ({} + {})",
+                           p.profiler_warmup, p.profiler_active));
+  const DebugConfig& d = config.debug;
+  if (d.batch_invariant)
+    report.add("debug.batch_invariant", "true",
+               "Batch-invariant mode is not supported in pre-training.");
+  if (d.deterministic_warn_only && !d.deterministic)
+    report.warn("debug.deterministic_warn_only has no effect without debug.deterministic");
+  if (d.moe_force_load_balance && world.model && world.model->num_experts == 0)
+    report.warn("debug.moe_force_load_balance has no effect: the model is dense");
+}
+
+}  // namespace rhea::config

@@ -1,0 +1,55 @@
+// What this version cannot run. Refused by name at the start: a setting that is silently ignored
+// costs a whole run. Whoever builds one of these removes its line.
+#include <fmt/format.h>
+
+#include "rhea/config/rules.h"
+
+namespace rhea::config {
+
+void check_scope(const TrainerConfig& config, const WorldFacts& world, Report& report) {
+  const auto refuse = [&](bool used, const char* path, const std::string& value,
+                          const char* reason) {
+    if (used) report.add(path, value, reason);
+  };
+  if (world.world_size > 1)
+    report.add("", "",
+               fmt::format("WORLD_SIZE is {}: this version trains with one rank; start one process",
+                           world.world_size));
+  const std::string& mode = config.comm.mode;
+  const std::string& backend = config.compile.backend;
+  refuse(backend == "pjrt" || backend == "neuron", "compile.backend", backend,
+         "this version runs on the CPU executor only: use native");
+  refuse(mode == "threads" || mode == "local_tensor" || mode == "fake_backend", "comm.mode",
+         config.comm.mode,
+         "this version trains with one rank, which needs no transport: use default");
+  if (!config.override.imports.empty()) {
+    const std::string& target = config.override.imports.front();
+    refuse(true, "override.imports", target, "");
+    report.problems.back().reason = fmt::format(
+        "Failed to import override target '{}': module '{}' could not be imported: this version "
+        "loads no outside code",
+        target, target.substr(0, target.find_first_of(":={")));
+  }
+  for (size_t i = 0; i < config.optimizer.param_groups.size(); ++i)
+    if (config.optimizer.param_groups[i].optimizer_name == "DistMuon")
+      report.add(fmt::format("optimizer.param_groups.{}.optimizer_name", i), "DistMuon",
+                 "this version has AdamW, Adam and SGD");
+  refuse(config.optimizer.implementation == "fused_opt_states_bf16", "optimizer.implementation",
+         config.optimizer.implementation,
+         "this version stores optimizer state in training.dtype: use fused");
+  refuse(!config.dataloader.sources.empty(), "dataloader.sources", "",
+         "this version reads one data set: use dataloader.dataset and dataset_path");
+  refuse(config.dataloader.packing == "first_fit" || config.dataloader.packing == "greedy",
+         "dataloader.packing", config.dataloader.packing, "this version packs with concat");
+  refuse(config.dataloader.dataset == "parquet", "dataloader.dataset", "parquet",
+         "this version reads JSON lines, text and ready token files");
+  refuse(config.metrics.enable_wandb, "metrics.enable_wandb", "true",
+         "this version writes TensorBoard files and metrics/rank_0.jsonl");
+  refuse(config.profiler.enable_profiling, "profiler.enable_profiling", "true",
+         "this version writes no traces; the time split of a step is in metrics/rank_0.jsonl");
+  refuse(config.profiler.enable_memory_snapshot, "profiler.enable_memory_snapshot", "true",
+         "this version writes no snapshots; `rhea plan` lists memory by class and the largest "
+         "activations by FQN");
+}
+
+}  // namespace rhea::config

@@ -1,0 +1,47 @@
+#include "rhea/config/traverse.h"
+
+#include "rhea/config/visitor.h"
+
+namespace rhea::config {
+namespace {
+
+class Walker final : public Visitor {
+ public:
+  explicit Walker(const std::function<bool(const Node&)>& visit) : visit_(visit) {}
+
+  void alias(std::string_view, std::string_view, std::string_view) override {}
+  void no_effect(std::string_view, OptionType, std::string_view, std::string_view) override {}
+
+ private:
+  void leaf(const FieldInfo&, Leaf) override {}
+  void section(const FieldInfo& info, Config& config) override {
+    enter(std::string(info.name), config, nullptr);
+  }
+  void slot(const FieldInfo& info, SlotBase& slot) override {
+    if (slot) enter(std::string(info.name), *slot.get(), &slot);
+  }
+  void list(const FieldInfo& info, ConfigList& list) override {
+    for (size_t i = 0; i < list.size(); ++i)
+      enter(std::string(info.name) + "." + std::to_string(i), list.at(i), list.slot(i));
+  }
+
+  void enter(const std::string& name, Config& config, SlotBase* slot) {
+    const std::string parent = path_;
+    path_ = parent.empty() ? name : parent + "." + name;
+    // The visit may have refilled the slot, so the config is looked up again.
+    if (visit_({path_, config, slot})) (slot ? *slot->get() : config).fields(*this);
+    path_ = parent;
+  }
+
+  const std::function<bool(const Node&)>& visit_;
+  std::string path_;
+};
+
+}  // namespace
+
+void traverse(Config& root, const std::function<bool(const Node&)>& visit) {
+  Walker walker(visit);
+  root.fields(walker);
+}
+
+}  // namespace rhea::config
