@@ -320,10 +320,11 @@ CommandLine parse_command_line(std::span<const std::string> args, const ConfigRe
   line.function = function.value_or("");
   if (!line.module.empty()) {
     try {
-      if (line.function.empty())
-        registry.functions(line.module);
-      else
+      registry.functions(line.module);
+      if (!line.function.empty()) {
         line.config = registry.find(line.module, line.function).make();
+        line.has_recipe = true;
+      }
     } catch (const Error& error) {
       report.add("", "", error.what());
     }

@@ -11,9 +11,10 @@ namespace rhea::config {
 
 struct CommandLine {
   TrainerConfig config;
-  std::string module;    // as given; empty where absent
-  std::string function;  // as given; empty where absent
-  bool help = false;     // --help or -h was there
+  std::string module;       // as given; empty where absent
+  std::string function;     // as given; empty where absent
+  bool help = false;        // --help or -h was there
+  bool has_recipe = false;  // config comes from a config function, not from the defaults
   Report report;  // everything that is wrong with the line itself; see validate() for the values
 };
 

@@ -1,3 +1,4 @@
+// Command lines that are understood, the help text, and loading.
 #include "rhea/config/command_line.h"
 
 #include <gmock/gmock.h>
@@ -11,6 +12,7 @@
 #include "rhea/config/help.h"
 #include "rhea/config/json.h"
 #include "rhea/config/leaf_text.h"
+#include "rhea/config/load.h"
 #include "rhea/config/option_index.h"
 #include "rhea/config/test_recipe.h"
 
@@ -259,6 +261,50 @@ TEST(Help, IsFast) {
   // 10 ms is the goal of a release build; sanitizers and debug builds get ten times that.
   EXPECT_LT(took.count(), 100) << "milliseconds";
   RecordProperty("milliseconds", std::to_string(took.count()));
+}
+
+TEST(Load, ChecksLineModelAndValuesTogether) {
+  const auto fails = [](TrainerConfig&) -> std::optional<ModelFacts> {
+    throw Error("config.json has no field x");
+  };
+  const auto args =
+      words("--module llama3 --config llama3_8b --training.stpes 1 --training.steps 0");
+  try {
+    load_or_throw(args, test_registry(), 1, fails);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "The configuration has 3 problems:\n  unknown option --training.stpes; did you mean "
+        "--training.steps?\n"
+        "  training.steps = 0: must be at least 1\n  model_spec: config.json has no field x");
+  }
+  // Without a config function the values of the default tree are nobody's mistake.
+  const Report report = load(words("--validator.enable"), test_registry(), 1, nullptr).report;
+  EXPECT_EQ(report.problems.size(), 2U) << report.text();
+}
+
+TEST(PrintConfig, JsonOnOneStreamNotesOnTheOther) {
+  const auto complete = [](TrainerConfig& c) -> std::optional<ModelFacts> {
+    c.model_spec.flavor = "completed";
+    return std::nullopt;
+  };
+  std::ostringstream out, notes;
+  print_config(words("--module llama3 --config llama3_8b --parallelism.tensor_parallel_degree 8"),
+               test_registry(), complete, out, notes);
+  EXPECT_THAT(out.str(), HasSubstr("\"tensor_parallel_degree\": 8"));
+  EXPECT_THAT(out.str(), HasSubstr("\"flavor\": \"completed\""));
+  EXPECT_THAT(notes.str(), HasSubstr("Invalid parallel dims"));
+  std::ostringstream list;
+  print_config(words("--list"), test_registry(), complete, list, notes);
+  EXPECT_THAT(list.str(), HasSubstr("llama3_debugmodel  tiny model"));
+  EXPECT_THROW(print_config(words("--list --module x"), test_registry(), complete, list, notes),
+               Error);
+  EXPECT_THROW(print_config(words("--module x --config y"), test_registry(), complete, list, notes),
+               Error);
+  std::ostringstream help;
+  print_config(words("--help"), test_registry(), complete, help, notes);
+  EXPECT_THAT(help.str(), HasSubstr("usage: rhea config"));
 }
 
 TEST(Help, NeedsNoModule) {

@@ -1,3 +1,4 @@
+// Slots, traversal, JSON, defaults, rules and registry.
 #include "rhea/config/config.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Which launcher is recognised, and what it must have set.
 #include "rhea/config/launch_env.h"
 
 #include <gmock/gmock.h>

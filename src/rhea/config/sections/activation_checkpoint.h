@@ -14,7 +14,7 @@ struct ActivationCheckpointConfig : Config {
   void fields(Visitor& v) override {
     v("mode", mode,
       "which activations backward computes again; no mode changes a bit of the result",
-      one_of{"none", "full", "selective", "memory_budget"});
+      one_of{"none", "full", "selective", "memory_budget"}, any_case);
     v("force_recompute_mm_shapes_by_fqns", force_recompute_mm_shapes_by_fqns,
       "selective: matrix products of modules whose FQN contains one of these are computed again");
     v("memory_budget", memory_budget, "memory_budget: 0 = as full, 1 = as none", between{0, 1});

@@ -1,0 +1,67 @@
+#include "rhea/config/load.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "rhea/base/log.h"
+#include "rhea/config/help.h"
+#include "rhea/config/json.h"
+
+namespace rhea::config {
+namespace {
+
+Report check_values(TrainerConfig& config, int64_t world_size, const CompleteModel& complete) {
+  Report failed;
+  WorldFacts world;
+  world.world_size = world_size;
+  try {
+    if (complete) world.model = complete(config);
+  } catch (const Error& error) {
+    failed.add("model_spec", "", error.what());
+  }
+  Report report = validate(config, world);
+  report.append(failed);
+  return report;
+}
+
+}  // namespace
+
+CommandLine load(std::span<const std::string> args, const ConfigRegistry& registry,
+                 int64_t world_size, const CompleteModel& complete) {
+  CommandLine line = parse_command_line(args, registry);
+  if (line.has_recipe) line.report.append(check_values(line.config, world_size, complete));
+  return line;
+}
+
+TrainerConfig load_or_throw(std::span<const std::string> args, const ConfigRegistry& registry,
+                            int64_t world_size, const CompleteModel& complete) {
+  CommandLine line = load(args, registry, world_size, complete);
+  for (const std::string& warning : line.report.warnings) log::warning("config", "{}", warning);
+  line.report.raise();
+  return std::move(line.config);
+}
+
+void print_config(std::span<const std::string> args, const ConfigRegistry& registry,
+                  const CompleteModel& complete, std::ostream& out, std::ostream& notes) {
+  std::vector<std::string> rest(args.begin(), args.end());
+  if (std::erase(rest, "--list") > 0) {
+    if (!rest.empty()) throw Error("--list stands alone, got also '{}'", rest.front());
+    print_modules(registry, out);
+    return;
+  }
+  CommandLine line = parse_command_line(rest, registry);
+  if (line.help) {
+    out << "usage: rhea config --module M --config F [options]   the resolved config as JSON\n"
+           "       rhea config --list                           modules and their config "
+           "functions\n\n";
+    print_options(line.config, out);
+    return;
+  }
+  line.report.raise();
+  line.report.append(check_values(line.config, 1, complete));
+  out << to_json(line.config) << '\n';
+  for (const std::string& warning : line.report.warnings) notes << "warning: " << warning << '\n';
+  if (!line.report.ok()) notes << "as a run of one process: " << line.report.text() << '\n';
+}
+
+}  // namespace rhea::config
