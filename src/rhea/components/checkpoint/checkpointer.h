@@ -32,8 +32,9 @@ struct Loaded {
 };
 
 enum class SaveReason {
-  interval,  // also step 1 and data that ran out
-  signal,    // or wall time: always a full checkpoint
+  interval,  // also step 1 when the options ask for it
+  signal,    // or wall time: a full checkpoint unless save_on_signal is off
+  data_end,  // the data ran out before the last step: a full checkpoint
   last       // the last step: full, model-only or Hugging Face as the options say
 };
 

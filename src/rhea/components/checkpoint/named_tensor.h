@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,30 +11,31 @@
 
 namespace rhea::checkpoint {
 
-// `name` is the canonical FQN of a parameter, or `optimizer.state.{fqn}.{exp_avg,...}`. A part of a
-// fused parameter is a tensor of its own whose rows lie scattered in the fused one: row i (of the
-// first dim) is at row `rows[i]` from `data`. Empty `rows`: contiguous.
+// `name` is the canonical FQN of a parameter, or `optimizer.state.{fqn}.{exp_avg,...}`. The stock
+// parts of a fused parameter are tensors of their own that point into it: a checkpoint does not
+// know whether a run fuses. Row-major.
 struct NamedTensor {
   std::string name;
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   void* data = nullptr;
-  std::vector<int64_t> rows = {};
 
-  int64_t num_elements() const;
+  int64_t num_elements() const {
+    int64_t count = 1;
+    for (const int64_t dim : shape) count *= dim;
+    return count;
+  }
   int64_t num_bytes() const { return num_elements() * dtype_size(dtype); }
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(data), static_cast<size_t>(num_bytes())};
+  }
+  std::span<std::byte> writable_bytes() const {
+    return {static_cast<std::byte*>(data), static_cast<size_t>(num_bytes())};
+  }
 };
 
 // True for `optimizer.*`; everything else is model.
-bool is_optimizer_state(std::string_view name);
-
-// The parts wq, wk, wv of a fused projection [K * (N/K + 2) * H, D] (for each of K key-value
-// groups: N/K query heads, the key head, the value head; H rows each) or of its optimizer state.
-// `fused` is also [...] without D for a bias. Names are those given, in that order.
-std::vector<NamedTensor> split_fused_qkv(const NamedTensor& fused, int64_t num_heads,
-                                         int64_t num_kv_heads, int64_t head_dim,
-                                         const std::string& wq, const std::string& wk,
-                                         const std::string& wv);
+inline bool is_optimizer_state(std::string_view name) { return name.starts_with("optimizer."); }
 
 // State of other components as JSON texts, by the part that owns it: "train_state", "lr_scheduler",
 // "dataloader", "rng", "config", "mesh", "versions".

@@ -24,6 +24,7 @@ struct CheckpointConfig : Config {
   std::string async_mode = "disabled";
   bool save_on_signal = true;
   bool keep_last_full = true;
+  std::string on_full_disk = "stop";
 
   void fields(Visitor& v) override {
     v("enable", enable, "save and load checkpoints");
@@ -56,6 +57,10 @@ struct CheckpointConfig : Config {
     v("keep_last_full", keep_last_full,
       "with last_save_model_only also write the full checkpoint of the last step, so that steps "
       "can be raised later");
+    v("on_full_disk", on_full_disk,
+      "a save that finds no space ends the run, or is tried again at the next interval when an older "
+      "checkpoint is complete",
+      one_of{"stop", "retry"});
   }
 };
 

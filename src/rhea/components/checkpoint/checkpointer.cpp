@@ -1,0 +1,325 @@
+// The policy: order of sources, reasons to save, what is kept.
+#include "rhea/components/checkpoint/checkpointer.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <thread>
+
+#include "rhea/base/error.h"
+#include "rhea/base/log.h"
+#include "rhea/components/checkpoint/hf_weights.h"
+#include "rhea/components/checkpoint/options.h"
+#include "rhea/components/checkpoint/source.h"
+#include "rhea/components/checkpoint/step_folder.h"
+#include "rhea/components/checkpoint/step_reader.h"
+#include "rhea/components/checkpoint/step_writer.h"
+
+namespace rhea::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kLog = "checkpoint";
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+std::vector<NamedTensor> model_only(std::span<const NamedTensor> tensors) {
+  std::vector<NamedTensor> model;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(model),
+               [](const NamedTensor& tensor) { return !is_optimizer_state(tensor.name); });
+  return model;
+}
+
+fs::path step_path(const fs::path& folder, int64_t step) {
+  return folder / fmt::format("step-{}", step);
+}
+
+}  // namespace
+
+struct Checkpointer::Impl {
+  CheckpointConfig config;
+  RunFolders folders;
+  KeyMap key_map;
+  fs::path folder;
+  int64_t saved_step = -1;  // last step that this run wrote in full
+
+  Snapshot snapshot;
+  std::thread writer;
+  std::atomic<bool> writer_done = true;
+  std::exception_ptr writer_error;
+
+  bool excluded(std::string_view part) const {
+    const auto& list = config.exclude_from_loading;
+    return std::find(list.begin(), list.end(), part) != list.end();
+  }
+
+  void wait() {
+    if (writer.joinable()) writer.join();
+    if (const auto error = std::exchange(writer_error, nullptr)) std::rethrow_exception(error);
+  }
+
+  // --- loading
+
+  Loaded load_native(const fs::path& path, std::span<const NamedTensor> tensors,
+                     Loaded::Source source, bool only_model) {
+    const Stopwatch watch;
+    const StepReader reader(path);
+    const bool stored_full = reader.manifest().kind == Manifest::Kind::full;
+    const bool with_optimizer = !only_model && stored_full && !excluded("optimizer");
+    std::vector<NamedTensor> targets(tensors.begin(), tensors.end());
+    if (!with_optimizer) targets = model_only(tensors);
+    reader.read_all(targets, [&](const std::string& name) {
+      return with_optimizer || !is_optimizer_state(name);
+    });
+    Loaded loaded;
+    loaded.source = source;
+    loaded.path = path;
+    if (!only_model && stored_full) {
+      for (const auto& [part, text] : reader.manifest().state) {
+        if (!excluded(part)) loaded.state.emplace(part, text);
+      }
+      if (!excluded("train_state")) loaded.step = reader.manifest().step;
+    }
+    log::info(kLog, "Finished loading the checkpoint in {:.2f} seconds.", watch.seconds());
+    return loaded;
+  }
+
+  // A flaw that shows only when the data is read: offers the step before, if there is one.
+  Loaded resume(const StepFolder& step, std::span<const NamedTensor> tensors) {
+    log::info(kLog, "Loading the checkpoint from {}.", step.path.string());
+    if (config.initial_load_path || config.initial_load_in_hf)
+      log::info(kLog, "initial_load_path is ignored, because {} holds a checkpoint of this run.",
+                folder.string());
+    try {
+      return load_native(step.path, tensors, Loaded::Source::resumed,
+                         step.content == StepFolder::Content::model_only);
+    } catch (const DamageError& error) {
+      throw Error("{}{}", error.what(), previous_step_advice(folder, step.step));
+    }
+  }
+
+  Loaded load_hf(const fs::path& path, std::span<const NamedTensor> tensors) {
+    log::info(kLog, "Loading the checkpoint from {}.", path.string());
+    log::info(kLog,
+              "Taking the weights of a Hugging Face folder; step, optimizer and data start fresh.");
+    const Stopwatch watch;
+    import_hf(path, key_map, model_only(tensors));
+    log::info(kLog, "Finished loading the checkpoint in {:.2f} seconds.", watch.seconds());
+    Loaded loaded;
+    loaded.source = Loaded::Source::initial;
+    loaded.path = path;
+    return loaded;
+  }
+
+  Loaded load(std::span<const NamedTensor> tensors) {
+    wait();
+    if (const auto step =
+            find_resume_step(folder, config.load_step,
+                             config.initial_load_path.has_value() || config.initial_load_in_hf))
+      return resume(*step, tensors);
+    if (config.initial_load_in_hf)
+      return load_hf(
+          config.initial_load_path ? fs::path(*config.initial_load_path) : folders.hf_assets_path,
+          tensors);
+    if (config.initial_load_path) {
+      const fs::path path = *config.initial_load_path;
+      check_initial_source(path, config.initial_load_model_only);
+      log::info(kLog, "Loading the checkpoint from {}.", path.string());
+      log::info(kLog, "Taking {} of initial_load_path.",
+                config.initial_load_model_only
+                    ? "only the weights"
+                    : "weights, optimizer, schedule, data position and step");
+      return load_native(path, tensors, Loaded::Source::initial, config.initial_load_model_only);
+    }
+    if (config.initial_load_model_only)
+      log::warning(kLog,
+                   "initial_load_model_only=True has no effect without an initial_load_path.");
+    log::info(kLog, "No checkpoint was provided, this is a fresh start.");
+    return {};
+  }
+
+  // --- saving
+
+  // Only complete full checkpoints count and are removed; the one just written never is.
+  void purge(int64_t written) {
+    if (config.keep_latest_k == 0) return;
+    std::vector<fs::path> complete;
+    for (const StepFolder& step : list_step_folders(folder)) {
+      if (step.content == StepFolder::Content::full && !fs::is_symlink(step.path) &&
+          step.step != written)
+        complete.push_back(step.path);
+    }
+    const auto keep = static_cast<size_t>(config.keep_latest_k - 1);
+    for (size_t i = 0; i + keep < complete.size(); ++i) {
+      log::info(kLog, "Checkpointer is deleting {}.", complete[i].string());
+      try {
+        remove_step_folder(complete[i]);
+      } catch (const fs::filesystem_error& error) {
+        log::warning(kLog, "cannot delete {}: {}", complete[i].string(), error.code().message());
+      }
+    }
+  }
+
+  void write_full(int64_t step, std::span<const NamedTensor> tensors, const StateMap& state) {
+    const Stopwatch watch;
+    write_step(step_path(folder, step), {step, Manifest::Kind::full, tensors, state, std::nullopt});
+    purge(step);
+    log::info(kLog, "Finished saving the checkpoint in {:.2f} seconds.", watch.seconds());
+  }
+
+  // Runs `write`; with on_full_disk = retry a full disk is only a warning as long as an older
+  // checkpoint is there.
+  bool guarded(const std::function<void()>& write) {
+    try {
+      write();
+      return true;
+    } catch (const ExitError& error) {
+      if (error.code() != ExitCode::out_of_memory || config.on_full_disk != "retry" || !latest())
+        throw;
+      log::warning(kLog, "{}. Training goes on; {} is complete, and the next save tries again.",
+                   error.what(), latest()->string());
+      return false;
+    }
+  }
+
+  bool save_now(int64_t step, std::span<const NamedTensor> tensors, const StateMap& state) {
+    log::info(kLog, "Saving the checkpoint.");
+    const bool written = guarded([&] { write_full(step, tensors, state); });
+    if (written) saved_step = step;
+    return written;
+  }
+
+  void stage(int64_t step, std::span<const NamedTensor> tensors, const StateMap& state) {
+    log::info(kLog, "Staging the checkpoint.");
+    const Stopwatch watch;
+    snapshot.take(tensors);
+    log::info(kLog, "Finished staging the checkpoint in {:.2f} seconds.", watch.seconds());
+    saved_step = step;
+    writer_done = false;
+    writer = std::thread([this, step, state] {
+      bool written = false;
+      try {
+        written = guarded([&] { write_full(step, snapshot.tensors(), state); });
+      } catch (...) {
+        writer_error = std::current_exception();
+      }
+      if (!written) saved_step = -1;
+      writer_done = true;
+    });
+  }
+
+  void save_last(int64_t step, std::span<const NamedTensor> tensors, const StateMap& state) {
+    const Stopwatch watch;
+    if (!config.last_save_model_only || config.keep_last_full) {
+      log::info(kLog, "Saving a full checkpoint at last step, step {}.", step);
+      if (saved_step != step) write_full(step, tensors, state);
+      saved_step = step;
+    }
+    if (config.last_save_model_only) {
+      const fs::path path = step_path(config.keep_last_full ? folder / "export" : folder, step);
+      log::info(kLog, "Saving a model only checkpoint in {} at last step, step {}.",
+                config.export_dtype, step);
+      const DType dtype = parse_dtype(config.export_dtype);
+      const std::vector<NamedTensor> model = model_only(tensors);
+      if (config.last_save_in_hf)
+        export_hf(path, model, key_map, {folders.hf_assets_path, folders.hf_config_json}, dtype);
+      else
+        write_step(path, {step, Manifest::Kind::model_only, model, state, dtype});
+      log::info(kLog, "Wrote weights only to {}; {}.", path.string(),
+                config.keep_last_full ? "training can go on from the full checkpoint beside it"
+                                      : "training cannot be resumed from them");
+    }
+    log::info(kLog, "Last step checkpoint completed in {:.2f}s", watch.seconds());
+  }
+
+  std::optional<fs::path> latest() const {
+    std::optional<fs::path> found;
+    for (const StepFolder& step : list_step_folders(folder)) {
+      if (step.content == StepFolder::Content::full) found = step.path;
+    }
+    return found;
+  }
+};
+
+Checkpointer::Checkpointer(const CheckpointConfig& config, RunFolders folders, KeyMap key_map)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->config = config;
+  impl_->folder = fs::absolute(folders.dump_folder / config.folder);
+  impl_->folders = std::move(folders);
+  impl_->key_map = std::move(key_map);
+  if (!config.enable) return;
+  log::info(kLog, "Checkpointing active. Checkpoints will be loaded from and saved to {}",
+            impl_->folder.string());
+  remove_stale_temporaries(impl_->folder);
+  remove_stale_temporaries(impl_->folder / "export");
+}
+
+Checkpointer::~Checkpointer() {
+  try {
+    impl_->wait();
+  } catch (const std::exception& error) {
+    // Reached only when the run ends by another error: nobody else asks for this one.
+    log::error(kLog, "{}", error.what());
+  }
+}
+
+Loaded Checkpointer::load(std::span<const NamedTensor> tensors) {
+  return impl_->config.enable ? impl_->load(tensors) : Loaded{};
+}
+
+bool Checkpointer::due(int64_t step, SaveReason reason) const {
+  const CheckpointConfig& config = impl_->config;
+  if (!config.enable || config.load_only) return false;
+  switch (reason) {
+    case SaveReason::interval:
+      return step % config.interval == 0 || (step == 1 && config.enable_first_step_checkpoint);
+    case SaveReason::signal:
+      return config.save_on_signal;
+    default:
+      return true;
+  }
+}
+
+bool Checkpointer::save(int64_t step, std::span<const NamedTensor> tensors, const StateMap& state,
+                        SaveReason reason) {
+  if (!due(step, reason)) return false;
+  impl_->wait();
+  if (reason == SaveReason::last) {
+    impl_->save_last(step, tensors, state);
+    return true;
+  }
+  if (impl_->saved_step == step) return true;
+  if (reason == SaveReason::interval && is_async(impl_->config)) {
+    impl_->stage(step, tensors, state);
+    return true;
+  }
+  return impl_->save_now(step, tensors, state);
+}
+
+void Checkpointer::save_seed(std::span<const NamedTensor> tensors, const StateMap& state) {
+  const std::vector<NamedTensor> model = model_only(tensors);
+  write_step(step_path(impl_->folder, 0),
+             {0, Manifest::Kind::model_only, model, state, std::nullopt});
+  log::info(kLog, "Created seed checkpoint");
+}
+
+void Checkpointer::poll() {
+  if (impl_->writer_done) impl_->wait();
+}
+void Checkpointer::wait() { impl_->wait(); }
+
+std::optional<fs::path> Checkpointer::latest() const { return impl_->latest(); }
+const fs::path& Checkpointer::folder() const { return impl_->folder; }
+
+}  // namespace rhea::checkpoint

@@ -1,0 +1,196 @@
+// Import from and export to Hugging Face folders: permuted rows, several parts, tied heads, FP8
+// blocks.
+#include "rhea/components/checkpoint/hf_weights.h"
+
+#include <fstream>
+#include <numeric>
+
+#include "rhea/components/checkpoint/fp8_blocks.h"
+#include "rhea/components/checkpoint/test_run.h"
+#include "rhea/components/safetensors/reader.h"
+#include "rhea/components/safetensors/writer.h"
+
+namespace rhea::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using safetensors::ElementType;
+using safetensors::File;
+using safetensors::read_vector;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+safetensors::TensorView view(const std::string& name, std::vector<int64_t> shape,
+                             const std::vector<float>& values) {
+  return {name, ElementType::F32, std::move(shape), std::as_bytes(std::span(values))};
+}
+
+std::vector<float> counted(size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
+}
+
+// q is permuted as in llama3 (two heads of four rows), experts are one native tensor of two
+// matrices, balance has no key.
+KeyMap example_map() {
+  KeyMap map;
+  map.to_hf = [](const std::string& native, std::span<const int64_t> shape) -> std::vector<HfPart> {
+    if (native == "q")
+      return {{"q_proj", {shape.begin(), shape.end()}, half_split_rows(shape[0], 4)}};
+    if (native == "experts") return {{"experts.0", {2, 3}, {0, 1}}, {"experts.1", {2, 3}, {2, 3}}};
+    if (native == "embed") return {{"embed", {shape.begin(), shape.end()}}};
+    if (native == "balance") return {};
+    throw Error("unknown parameter {}", native);
+  };
+  map.tied = {{"lm_head", "embed"}};
+  map.ignorable = [](const std::string& hf) { return hf == "inv_freq"; };
+  return map;
+}
+
+struct Model {
+  std::vector<float> q = std::vector<float>(8);
+  std::vector<float> experts = std::vector<float>(12);
+  std::vector<float> embed = std::vector<float>(2);
+  std::vector<NamedTensor> tensors() {
+    return {{"q", DType::f32, {8, 1}, q.data()},
+            {"experts", DType::f32, {2, 2, 3}, experts.data()},
+            {"embed", DType::f32, {2, 1}, embed.data()}};
+  }
+};
+
+class HfWeights : public TestFolder {
+ protected:
+  void write_source(const std::vector<safetensors::TensorView>& more) {
+    std::vector<safetensors::TensorView> all = {
+        view("q_proj", {8, 1}, q_), view("experts.0", {2, 3}, first_),
+        view("experts.1", {2, 3}, second_), view("embed", {2, 1}, embed_)};
+    all.insert(all.end(), more.begin(), more.end());
+    safetensors::write_file(folder_ / "model.safetensors", all);
+  }
+  std::string import_error() {
+    return error_of([&] { import_hf(folder_, map_, model_.tensors()); });
+  }
+  std::vector<float> q_ = counted(8);
+  std::vector<float> first_ = {0, 1, 2, 3, 4, 5};
+  std::vector<float> second_ = {6, 7, 8, 9, 10, 11};
+  std::vector<float> embed_ = {3, 4};
+  KeyMap map_ = example_map();
+  Model model_;
+};
+
+TEST_F(HfWeights, ImportPermutesAndJoins) {
+  write_source({});
+  ASSERT_EQ(import_error(), "no error");
+  // Rows 0 1 | 2 3 of a head in the file are its even and odd rows here.
+  EXPECT_THAT(model_.q, ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+  EXPECT_EQ(model_.experts, counted(12));
+  EXPECT_THAT(model_.embed, ElementsAre(3, 4));
+}
+
+TEST_F(HfWeights, LoadThenExportGivesTheSameTensors) {
+  write_source({});
+  import_hf(folder_, map_, model_.tensors());
+  fs::create_directories(folder_ / "assets");
+  std::ofstream(folder_ / "assets/config.json")
+      << R"({"model_type":"x","torch_dtype":"float32","tie_word_embeddings":true})";
+  std::ofstream(folder_ / "assets/tokenizer.json") << "{}";
+  const fs::path out = folder_ / "out/step-3";
+  auto tensors = model_.tensors();
+  float balance = 0;
+  float moment = 0;
+  tensors.push_back({"balance", DType::f32, {}, &balance});
+  tensors.push_back({"optimizer.state.q.exp_avg", DType::f32, {}, &moment});
+  testing::internal::CaptureStdout();
+  export_hf(out, tensors, map_, {folder_ / "assets"}, DType::f32);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              AllOf(HasSubstr("WARNING"), HasSubstr("balance")));
+  const File before(folder_ / "model.safetensors");
+  const File after(out / "model.safetensors");
+  ASSERT_EQ(after.tensors().size(), before.tensors().size());
+  for (const auto& tensor : before.tensors()) {
+    EXPECT_EQ(after.at(tensor.name).shape, tensor.shape);
+    EXPECT_EQ(read_vector<float>(after.at(tensor.name)), read_vector<float>(tensor)) << tensor.name;
+  }
+  EXPECT_EQ(read_file(out / "tokenizer.json"), "{}");
+}
+
+TEST_F(HfWeights, K12ExportDtypeIsInTheFilesAndInTheConfig) {
+  model_.embed = {1.0F, 1.00390625F};  // the second is a tie that rounds to even
+  fs::create_directories(folder_ / "assets");
+  export_hf(folder_ / "step-1", model_.tensors(), map_,
+            {folder_ / "assets",
+             R"({"torch_dtype":"float32","dtype":"float32","quantization_config":{}})"},
+            DType::bf16);
+  const File file(folder_ / "step-1/model.safetensors");
+  for (const auto& tensor : file.tensors()) EXPECT_EQ(tensor.dtype, ElementType::BF16);
+  EXPECT_THAT(read_vector<float>(file.at("embed")), ElementsAre(1, 1));
+  const std::string config = read_file(folder_ / "step-1/config.json");
+  EXPECT_THAT(config,
+              AllOf(HasSubstr(R"("torch_dtype": "bfloat16")"), HasSubstr(R"("dtype": "bfloat16")"),
+                    testing::Not(HasSubstr("quantization"))));
+}
+
+TEST_F(HfWeights, TiedCopiesMustBeEqual) {
+  const std::vector<float> other = {3, 5};
+  write_source({view("lm_head", {2, 1}, embed_)});
+  EXPECT_EQ(import_error(), "no error");
+  write_source({view("lm_head", {2, 1}, other)});
+  EXPECT_THAT(import_error(),
+              AllOf(HasSubstr("'lm_head' and 'embed' differ"), HasSubstr("tie_word_embeddings")));
+}
+
+TEST_F(HfWeights, ImportIsStrict) {
+  const std::vector<float> value = {1};
+  write_source({view("inv_freq", {1}, value), view("extra", {1}, value)});
+  EXPECT_THAT(import_error(), AllOf(HasSubstr("unexpected"), HasSubstr("extra"),
+                                    testing::Not(HasSubstr("inv_freq"))));
+  safetensors::write_file(folder_ / "model.safetensors",
+                          std::vector{view("q_proj", {4, 2}, q_), view("experts.0", {2, 3}, first_),
+                                      view("embed", {2, 1}, embed_)});
+  EXPECT_THAT(import_error(),
+              AllOf(HasSubstr("missing"), HasSubstr("experts.1"),
+                    HasSubstr("q_proj: F32 [4, 2] in the file, f32 [8, 1] in the model")));
+  EXPECT_THAT(model_.embed, ElementsAre(0, 0)) << "nothing was read";
+}
+
+TEST_F(HfWeights, AMissingHeadSaysThatTyingIsTheRemedy) {
+  write_source({});
+  map_.to_hf = [inner = map_.to_hf](const std::string& native,
+                                    std::span<const int64_t> shape) -> std::vector<HfPart> {
+    if (native == "output") return {{"lm_head", {shape.begin(), shape.end()}}};
+    return inner(native, shape);
+  };
+  std::vector<float> head(2);
+  auto tensors = model_.tensors();
+  tensors.push_back({"output", DType::f32, {2, 1}, head.data()});
+  EXPECT_THAT(error_of([&] { import_hf(folder_, map_, tensors); }),
+              AllOf(HasSubstr("lm_head"), HasSubstr("Tying the head")));
+}
+
+TEST_F(HfWeights, W14EdgeBlocksOfFp8AreCropped) {
+  const std::vector<uint8_t> ones(130 * 129, 0x38);
+  const std::vector<float> scales = {1, 2, 3, 4};
+  const std::vector<safetensors::TensorView> stored = {
+      {"w", ElementType::F8_E4M3, {130, 129}, std::as_bytes(std::span(ones))},
+      view("w_scale_inv", {2, 2}, scales)};
+  safetensors::write_file(folder_ / "model.safetensors", stored);
+  std::vector<float> weight(130 * 129);
+  const std::vector<NamedTensor> targets = {{"w", DType::f32, {130, 129}, weight.data()}};
+  import_hf(folder_, identity_key_map(), targets);
+  EXPECT_EQ(std::accumulate(weight.begin(), weight.end(), 0.0), 17416);
+  EXPECT_EQ(weight[129 * 129], 3);
+  EXPECT_EQ(weight[129 * 129 + 127], 3);
+  EXPECT_EQ(weight[129 * 129 + 128], 4);
+  safetensors::write_file(folder_ / "model.safetensors", std::vector{stored[0]});
+  EXPECT_THAT(error_of([&] { import_hf(folder_, identity_key_map(), targets); }),
+              HasSubstr("'w_scale_inv' is not there"));
+}
+
+TEST(KeyMap, HalfSplitRowsAreTheSpecs) {
+  EXPECT_THAT(half_split_rows(8, 4), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+}
+
+}  // namespace
+}  // namespace rhea::checkpoint

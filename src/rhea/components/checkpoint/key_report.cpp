@@ -1,0 +1,33 @@
+// The message of a strict comparison.
+#include "rhea/components/checkpoint/key_report.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "rhea/base/error.h"
+
+namespace rhea::checkpoint {
+namespace {
+
+constexpr size_t kMaxListed = 20;
+
+std::string section(std::string_view title, const std::vector<std::string>& keys) {
+  if (keys.empty()) return "";
+  std::string text = fmt::format("\n  {} ({}):", title, keys.size());
+  for (size_t i = 0; i < std::min(keys.size(), kMaxListed); ++i) text += "\n    " + keys[i];
+  if (keys.size() > kMaxListed) text += fmt::format("\n    and {} more", keys.size() - kMaxListed);
+  return text;
+}
+
+}  // namespace
+
+void KeyReport::raise(const std::string& source, const std::string& hint) const {
+  if (missing.empty() && unexpected.empty() && unequal.empty()) return;
+  throw Error("{} does not fit the model:{}{}{}{}", source,
+              section("missing, the model needs them", missing),
+              section("unexpected, the model has no place for them", unexpected),
+              section("of another shape or type", unequal),
+              missing.empty() || hint.empty() ? "" : "\n  " + hint);
+}
+
+}  // namespace rhea::checkpoint
