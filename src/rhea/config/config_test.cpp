@@ -18,7 +18,9 @@ namespace rhea {
 struct Rope {
   struct Config : rhea::Config {
     double theta = 1e4;
-    void fields(Visitor& v) override { v("theta", theta, "base of the frequencies"); }
+    void fields(Visitor& v) override {
+      v("theta", theta, "base of the frequencies", greater_than{0});
+    }
   };
 };
 struct MyRope {
@@ -179,7 +181,18 @@ TEST(Validate, CodeMistakesAreFoundToo) {
   c.training.global_batch_size = 4;
   const std::string text = validate(c, {}).text();
   EXPECT_THAT(text, testing::HasSubstr("training.max_norm = nan: must be a finite number"));
-  EXPECT_THAT(text, testing::HasSubstr("global batch size must be multiple"));
+  EXPECT_THAT(text, testing::HasSubstr("more tokens than can be counted"));
+  BlockConfig block;
+  block.rope->theta = -1;
+  ModelConfig model;
+  model.layers = {block};
+  c = test_recipe();
+  c.model_spec.model = model;
+  c.loss = Slot<LossConfig>();
+  EXPECT_EQ(validate(c, {}).text(),
+            "The configuration has 2 problems:\n"
+            "  model_spec.model.layers.0.rope.theta = -1: must be greater than 0\n"
+            "  loss: is empty: the config function must fill it");
 }
 
 TEST(Batch, AccumulationFollowsFromTheBatchSizes) {

@@ -12,6 +12,8 @@ template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
 
 // Digits may be grouped by single underscores, as in 1_000.
 std::optional<std::string> without_underscores(std::string_view text) {

@@ -154,9 +154,9 @@ void check_batch(const TrainerConfig& config, const WorldFacts& world, Report& r
   const Degrees d = resolve_degrees(p, world.world_size);
 
   const int64_t per_step = product({t.local_batch_size, d.dp()});
-  if (per_step < 0) {
+  if (product({per_step, t.seq_len}) < 0) {
     report.add("training.local_batch_size", std::to_string(t.local_batch_size),
-               "is larger than anything can hold");
+               fmt::format("times seq_len ({}) is more tokens than can be counted", t.seq_len));
   } else if (t.global_batch_size > 0 && t.global_batch_size % per_step != 0) {
     report.add(
         "training.global_batch_size", std::to_string(t.global_batch_size),
