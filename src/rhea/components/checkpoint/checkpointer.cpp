@@ -1,18 +1,15 @@
 // The policy: order of sources, reasons to save, what is kept.
 #include "rhea/components/checkpoint/checkpointer.h"
 
-#include <fmt/ranges.h>
+#include <strings.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
-#include <thread>
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/components/checkpoint/background_task.h"
 #include "rhea/components/checkpoint/hf_weights.h"
-#include "rhea/components/checkpoint/options.h"
 #include "rhea/components/checkpoint/source.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_reader.h"
@@ -52,21 +49,17 @@ struct Checkpointer::Impl {
   RunFolders folders;
   KeyMap key_map;
   fs::path folder;
-  int64_t saved_step = -1;  // last step that this run wrote in full
+  // Last step that this run wrote in full. The writer's while it works.
+  int64_t saved_step = -1;
 
   Snapshot snapshot;
-  std::thread writer;
-  std::atomic<bool> writer_done = true;
-  std::exception_ptr writer_error;
+  BackgroundTask writer;
+
+  bool asynchronous() const { return ::strcasecmp(config.async_mode.c_str(), "disabled") != 0; }
 
   bool excluded(std::string_view part) const {
     const auto& list = config.exclude_from_loading;
     return std::find(list.begin(), list.end(), part) != list.end();
-  }
-
-  void wait() {
-    if (writer.joinable()) writer.join();
-    if (const auto error = std::exchange(writer_error, nullptr)) std::rethrow_exception(error);
   }
 
   // --- loading
@@ -123,7 +116,7 @@ struct Checkpointer::Impl {
   }
 
   Loaded load(std::span<const NamedTensor> tensors) {
-    wait();
+    writer.wait();
     if (const auto step =
             find_resume_step(folder, config.load_step,
                              config.initial_load_path.has_value() || config.initial_load_in_hf))
@@ -142,9 +135,6 @@ struct Checkpointer::Impl {
                     : "weights, optimizer, schedule, data position and step");
       return load_native(path, tensors, Loaded::Source::initial, config.initial_load_model_only);
     }
-    if (config.initial_load_model_only)
-      log::warning(kLog,
-                   "initial_load_model_only=True has no effect without an initial_load_path.");
     log::info(kLog, "No checkpoint was provided, this is a fresh start.");
     return {};
   }
@@ -205,17 +195,9 @@ struct Checkpointer::Impl {
     const Stopwatch watch;
     snapshot.take(tensors);
     log::info(kLog, "Finished staging the checkpoint in {:.2f} seconds.", watch.seconds());
-    saved_step = step;
-    writer_done = false;
-    writer = std::thread([this, step, state] {
-      bool written = false;
-      try {
-        written = guarded([&] { write_full(step, snapshot.tensors(), state); });
-      } catch (...) {
-        writer_error = std::current_exception();
-      }
-      if (!written) saved_step = -1;
-      writer_done = true;
+    writer.start([this, step, state] {
+      saved_step = -1;
+      if (guarded([&] { write_full(step, snapshot.tensors(), state); })) saved_step = step;
     });
   }
 
@@ -267,7 +249,7 @@ Checkpointer::Checkpointer(const CheckpointConfig& config, RunFolders folders, K
 
 Checkpointer::~Checkpointer() {
   try {
-    impl_->wait();
+    impl_->writer.wait();
   } catch (const std::exception& error) {
     // Reached only when the run ends by another error: nobody else asks for this one.
     log::error(kLog, "{}", error.what());
@@ -294,13 +276,13 @@ bool Checkpointer::due(int64_t step, SaveReason reason) const {
 bool Checkpointer::save(int64_t step, std::span<const NamedTensor> tensors, const StateMap& state,
                         SaveReason reason) {
   if (!due(step, reason)) return false;
-  impl_->wait();
+  impl_->writer.wait();
   if (reason == SaveReason::last) {
     impl_->save_last(step, tensors, state);
     return true;
   }
   if (impl_->saved_step == step) return true;
-  if (reason == SaveReason::interval && is_async(impl_->config)) {
+  if (reason == SaveReason::interval && impl_->asynchronous()) {
     impl_->stage(step, tensors, state);
     return true;
   }
@@ -315,9 +297,9 @@ void Checkpointer::save_seed(std::span<const NamedTensor> tensors, const StateMa
 }
 
 void Checkpointer::poll() {
-  if (impl_->writer_done) impl_->wait();
+  if (impl_->writer.done()) impl_->writer.wait();
 }
-void Checkpointer::wait() { impl_->wait(); }
+void Checkpointer::wait() { impl_->writer.wait(); }
 
 std::optional<fs::path> Checkpointer::latest() const { return impl_->latest(); }
 const fs::path& Checkpointer::folder() const { return impl_->folder; }

@@ -1,4 +1,4 @@
-// Policy: resume, purge, last saves, damage, kills, full disks (K1 to K8, K12, K14, K15 of the
+// Policy: resume, purge, last saves, damage, kills, full disks (K1 to K7, K12, K14, K15 of the
 // pitfalls).
 #include "rhea/components/checkpoint/checkpointer.h"
 
@@ -12,7 +12,6 @@
 #include <random>
 #include <thread>
 
-#include "rhea/components/checkpoint/options.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/test_run.h"
 #include "rhea/components/safetensors/reader.h"
@@ -243,35 +242,6 @@ TEST_F(CheckpointerTest, K7EmptyFolderInitialLoadAndLoadStep) {
   EXPECT_THAT(
       error_of([&] { make().load(run.tensors()); }),
       AllOf(HasSubstr("load_step 7"), HasSubstr("steps present: 1"), HasSubstr(folder_.string())));
-}
-
-TEST_F(CheckpointerTest, K8AndOtherOptionsAreCheckedTogether) {
-  config_.folder = " ";
-  config_.initial_load_path = "assets/x";
-  config_.initial_load_in_hf = true;
-  config_.initial_load_model_only = false;
-  config_.last_save_in_hf = true;
-  config_.last_save_model_only = false;
-  config_.keep_latest_k = 1;
-  config_.exclude_from_loading = {"optimizer", "model", "weights"};
-  config_.async_mode = "eager";
-  config_.create_seed_checkpoint = true;
-  config::Report report;
-  check_options(config_, 2, report);
-  EXPECT_THAT(report.text(),
-              AllOf(HasSubstr("The 'folder' field cannot be empty."),
-                    HasSubstr("initial_load_path must be an absolute path"), HasSubstr("assets/x"),
-                    HasSubstr("initial_load_in_hf requires initial_load_model_only."),
-                    HasSubstr("last_save_in_hf requires last_save_model_only=True."),
-                    HasSubstr("We need to maintain at least 2 checkpoint replicas,"),
-                    HasSubstr("the model cannot be excluded"), HasSubstr("unknown part"),
-                    HasSubstr("an old schedule must not run on a fresh optimizer")));
-  EXPECT_THAT(report.text(),
-              AllOf(HasSubstr("Invalid async_mode: eager"), HasSubstr("this run has 2")));
-  EXPECT_EQ(report.problems.size(), 10U);
-  config::Report fine;
-  check_options(CheckpointConfig(), 1, fine);
-  EXPECT_TRUE(fine.ok());
 }
 
 TEST_F(CheckpointerTest, ExcludedPartsStayFresh) {

@@ -6,9 +6,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstdint>
-#include <limits>
-#include <string>
 
 #include "rhea/base/error.h"
 
@@ -72,38 +69,6 @@ std::string_view signal_name(int signal) {
     default:
       return "no signal";
   }
-}
-
-std::optional<std::chrono::seconds> parse_wall_time(std::string_view text) {
-  if (text.empty()) return std::nullopt;
-  const auto fail = [&](std::string_view why) {
-    throw Error("'{}' is not a duration: {}; write it as 3h30m, 900s or 1d12h", text, why);
-  };
-  struct Unit {
-    char letter;
-    int64_t seconds;
-  };
-  constexpr std::array<Unit, 4> kUnits = {{{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
-  int64_t total = 0;
-  size_t next_unit = 0;
-  for (size_t at = 0; at < text.size();) {
-    int64_t number = 0;
-    const size_t digits = at;
-    while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
-      if (number > 100'000'000) fail("the number is too large");
-      number = number * 10 + (text[at++] - '0');
-    }
-    if (at == digits) fail("a number is missing");
-    if (at == text.size()) fail("a unit (d, h, m, s) is missing");
-    size_t unit = next_unit;
-    while (unit < kUnits.size() && kUnits[unit].letter != text[at]) ++unit;
-    if (unit == kUnits.size()) fail("units are d, h, m, s, each once and the larger first");
-    total += number * kUnits[unit].seconds;
-    next_unit = unit + 1;
-    ++at;
-  }
-  if (total == 0) fail("it is zero");
-  return std::chrono::seconds(total);
 }
 
 StopRequest::StopRequest(std::optional<std::chrono::seconds> max_wall_time,

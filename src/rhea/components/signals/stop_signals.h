@@ -26,10 +26,6 @@ int received();
 // "SIGTERM", "SIGUSR1", "SIGINT".
 std::string_view signal_name(int signal);
 
-// Text of training.max_wall_time: numbers with units d, h, m, s, larger units first ("3h30m",
-// "900s"). Empty: no limit. Anything else throws Error naming the text.
-std::optional<std::chrono::seconds> parse_wall_time(std::string_view text);
-
 // What the trainer asks between two steps.
 class StopRequest {
  public:

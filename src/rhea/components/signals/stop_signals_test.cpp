@@ -1,4 +1,4 @@
-// Signals of a child process, and durations.
+// Signals of a child process, and the wall time.
 #include "rhea/components/signals/stop_signals.h"
 
 #include <gmock/gmock.h>
@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include <functional>
-
-#include "rhea/base/error.h"
 
 namespace rhea::signals {
 namespace {
@@ -59,16 +57,6 @@ TEST(StopSignals, HandlersArePutBack) {
   });
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
-}
-
-TEST(WallTime, Parses) {
-  EXPECT_EQ(parse_wall_time(""), std::nullopt);
-  EXPECT_EQ(parse_wall_time("3h30m"), seconds(12600));
-  EXPECT_EQ(parse_wall_time("900s"), seconds(900));
-  EXPECT_EQ(parse_wall_time("1d2h3m4s"), seconds(93784));
-  for (const char* bad :
-       {"900", "h", "30m3h", "1h1h", "3 h", "-5s", "0s", "1w", "99999999999999999999s", "1.5h"})
-    EXPECT_THROW(parse_wall_time(bad), Error) << bad;
 }
 
 TEST(WallTime, EndsTheRunWhenItIsOver) {
