@@ -118,8 +118,9 @@ const OpDef kRmsNorm{
     .cpu = rms_norm_kernels(),
     .cost =
         [](const OpInstance& op) {
-          return ir::Cost{4.0 * static_cast<double>(ir::num_elements(op.in[0].shape)),
-                          static_cast<double>(2 * ir::byte_size(op.in[0]) + ir::byte_size(op.in[1]))};
+          return ir::Cost{
+              4.0 * static_cast<double>(ir::num_elements(op.in[0].shape)),
+              static_cast<double>(2 * ir::byte_size(op.in[0]) + ir::byte_size(op.in[1]))};
         },
     .samples = samples,
     .reference = reference,
@@ -142,8 +143,8 @@ const OpDef kRmsNormGrad{
     .cost =
         [](const OpInstance& op) {
           return ir::Cost{10.0 * static_cast<double>(ir::num_elements(op.in[0].shape)),
-                          static_cast<double>(3 * ir::byte_size(op.in[0]) + ir::byte_size(op.in[1]) +
-                                              ir::byte_size(op.out[1]))};
+                          static_cast<double>(3 * ir::byte_size(op.in[0]) +
+                                              ir::byte_size(op.in[1]) + ir::byte_size(op.out[1]))};
         },
     .samples = grad_samples,
     .reference = reference,
