@@ -5,6 +5,7 @@ namespace rhea::cli {
 namespace {
 
 constexpr Command kCommands[] = {
+    {"config", "the resolved config of a run as JSON; --list: modules and functions", cmd_config},
     {"doctor", "what this machine has, and what is missing for what", cmd_doctor},
     {"version", "version, git revision, compiler, CPU features, oneDNN version", cmd_version},
 };

@@ -19,6 +19,7 @@ struct Command {
 // Every command, in the order in which `rhea --help` lists them.
 std::span<const Command> commands();
 
+int cmd_config(Args args);
 int cmd_doctor(Args args);
 int cmd_version(Args args);
 

@@ -1,0 +1,43 @@
+#include "rhea/cli/run_config.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "recipes/recipes.h"
+#include "rhea/config/help.h"
+#include "rhea/models/registry.h"
+
+namespace rhea::cli {
+
+std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
+  models::complete_spec(config);
+  const nn::Decoder::Config& model = models::decoder(config.model_spec);
+  config::ModelFacts facts;
+  facts.n_layers = static_cast<int64_t>(model.layers.size());
+  if (model.layers.empty()) return facts;
+  const nn::TransformerBlock::Config& block = *model.layers.front();
+  facts.n_heads = block.attention->qkv_linear->n_heads;
+  facts.n_kv_heads = block.attention->qkv_linear->n_kv_heads;
+  facts.ffn_hidden_dim = block.feed_forward->w1->out_features;
+  return facts;
+}
+
+TrainerConfig run_config(Args args, int64_t world_size) {
+  return config::load_or_throw(args, recipes::builtin_registry(), world_size, complete_model);
+}
+
+bool print_run_help(Args args, std::string_view usage) {
+  if (std::ranges::find(args, "--help") == args.end() &&
+      std::ranges::find(args, "-h") == args.end())
+    return false;
+  const config::CommandLine line = config::parse_command_line(args, recipes::builtin_registry());
+  line.report.raise();
+  std::cout << usage << '\n';
+  config::print_options(line.config, std::cout);
+  std::cout << "\nModules and their config functions:\n";
+  config::print_modules(recipes::builtin_registry(), std::cout);
+  std::cout.flush();
+  return true;
+}
+
+}  // namespace rhea::cli

@@ -1,0 +1,21 @@
+// The config of a run from the words of a command: what train, plan and config have in common.
+#pragma once
+#include <optional>
+
+#include "rhea/cli/commands.h"
+#include "rhea/config/load.h"
+
+namespace rhea::cli {
+
+// Sizes from config.json where the spec is deferred, and what the rules need to know of the model.
+std::optional<config::ModelFacts> complete_model(TrainerConfig& config);
+
+// --module, --config and the options on top, checked for `world_size` ranks. Throws Error with all
+// problems; warnings are logged.
+TrainerConfig run_config(Args args, int64_t world_size);
+
+// --help of such a command: `usage` and then every option with the values of the line as defaults.
+// False where the words do not ask for help.
+bool print_run_help(Args args, std::string_view usage);
+
+}  // namespace rhea::cli
