@@ -188,6 +188,21 @@ TEST_F(HfWeights, W14EdgeBlocksOfFp8AreCropped) {
               HasSubstr("'w_scale_inv' is not there"));
 }
 
+TEST(KeyMap, RenamesOneToOne) {
+  const KeyMap map = renaming_key_map(
+      [](const std::string& native) -> std::optional<RenamedKey> {
+        if (native == "wq") return RenamedKey{"q_proj", true};
+        if (native == "wo") return RenamedKey{"o_proj"};
+        return std::nullopt;
+      },
+      4);
+  const std::vector<int64_t> shape = {4, 2};
+  EXPECT_EQ(map.to_hf("wq", shape)[0].name, "q_proj");
+  EXPECT_THAT(map.to_hf("wq", shape)[0].rows, ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(map.to_hf("wo", shape)[0].rows, testing::IsEmpty());
+  EXPECT_THAT(error_of([&] { map.to_hf("wx", shape); }), HasSubstr("'wx'"));
+}
+
 TEST(KeyMap, HalfSplitRowsAreTheSpecs) {
   EXPECT_THAT(half_split_rows(8, 4), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
 }

@@ -178,7 +178,12 @@ Manifest parse_manifest(std::string_view text, std::string_view where) {
   if (hex(hash_of(zeroed)) != text.substr(at, kSealDigits))
     throw Error("{}: its checksum is wrong; the file is damaged", where);
   try {
-    return from_json(Json::parse(text));
+    // Printing a value takes stack for each level of it.
+    static constexpr int kMaxDepth = 200;
+    return from_json(Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+      if (depth > kMaxDepth) throw Error("values are nested more than {} deep", kMaxDepth);
+      return true;
+    }));
   } catch (const std::exception& error) {
     throw Error("{}: {}", where, error.what());
   }

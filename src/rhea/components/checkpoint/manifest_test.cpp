@@ -79,6 +79,8 @@ TEST(ManifestText, LiesAreRefused) {
   EXPECT_THAT(lie("\"f32\"", "\"f31\""), HasSubstr("f31"));
   EXPECT_THAT(lie("\"version\": 1", "\"version\": 9"), HasSubstr("another release"));
   EXPECT_THAT(lie("[2,4]", "[9223372036854775807,9223372036854775807]"), HasSubstr("overflows"));
+  EXPECT_THAT(lie("{\"step\":3}", std::string(100'000, '[') + std::string(100'000, ']')),
+              HasSubstr("nested"));
   EXPECT_THAT(lie("[\"0000000000000001\"]", "[]"), HasSubstr("0 checksums for 16 bytes"));
 }
 

@@ -395,6 +395,31 @@ TEST(Convert, IntegersKeepTheirValueOrAreRefused) {
   EXPECT_THAT(converted<int32_t>(ElementType::I64, i64), ElementsAre(5, -6));
 }
 
+// Files that other writers of the format made: they load, and what is written from them holds the
+// same.
+TEST_F(Safetensors, FilesOfOtherWritersSurviveARoundTrip) {
+  const fs::path golden = fs::path(RHEA_SHARED_DIR) / "data/golden/models";
+  if (!fs::exists(golden)) GTEST_SKIP() << "no " << golden << " on this machine";
+  int count = 0;
+  for (const auto& item : fs::directory_iterator(golden)) {
+    if (!fs::exists(item.path() / "model.safetensors")) continue;
+    const File file(item.path() / "model.safetensors");
+    write_file(folder_ / "copy", file.tensors(), file.metadata());
+    const File copy(folder_ / "copy");
+    ASSERT_EQ(copy.tensors().size(), file.tensors().size()) << item.path();
+    EXPECT_EQ(copy.metadata(), file.metadata());
+    for (const TensorView& tensor : file.tensors()) {
+      const TensorView& other = copy.at(tensor.name);
+      EXPECT_EQ(other.describe(), tensor.describe());
+      EXPECT_TRUE(std::equal(other.bytes.begin(), other.bytes.end(), tensor.bytes.begin(),
+                             tensor.bytes.end()))
+          << tensor.name;
+    }
+    ++count;
+  }
+  EXPECT_GT(count, 20);
+}
+
 TEST_F(Safetensors, DamagedFilesGiveAnErrorAndNothingElse) {
   const std::vector<float> a = {1, 2, 3};
   const std::vector<float> b = {4};
