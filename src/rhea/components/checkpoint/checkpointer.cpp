@@ -107,7 +107,12 @@ struct Checkpointer::Impl {
     log::info(kLog,
               "Taking the weights of a Hugging Face folder; step, optimizer and data start fresh.");
     const Stopwatch watch;
-    import_hf(path, key_map, model_only(tensors));
+    const int num_quantized = import_hf(path, key_map, model_only(tensors));
+    if (num_quantized > 0)
+      log::info(kLog, "{} tensors were FP8 blocks and have been converted.", num_quantized);
+    else if (config.initial_load_in_hf_quantized)
+      log::warning(kLog, "initial_load_in_hf_quantized has no effect: nothing in {} is quantized.",
+                   path.string());
     log::info(kLog, "Finished loading the checkpoint in {:.2f} seconds.", watch.seconds());
     Loaded loaded;
     loaded.source = Loaded::Source::initial;

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "rhea/base/error.h"
-#include "rhea/base/log.h"
 #include "rhea/components/checkpoint/fp8_blocks.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/hf_weights.h"
@@ -121,14 +120,12 @@ class Import {
 
 }  // namespace
 
-void import_hf(const std::filesystem::path& folder, const KeyMap& key_map,
-               std::span<const NamedTensor> targets) {
+int import_hf(const std::filesystem::path& folder, const KeyMap& key_map,
+              std::span<const NamedTensor> targets) {
   Import import(folder, key_map);
   import.compare(targets);
   for (const NamedTensor& target : targets) import.read(target);
-  if (import.num_quantized() > 0)
-    log::info("checkpoint", "{} tensors were FP8 blocks and have been converted.",
-              import.num_quantized());
+  return import.num_quantized();
 }
 
 }  // namespace rhea::checkpoint

@@ -11,11 +11,11 @@
 namespace rhea::checkpoint {
 
 // Fills `targets` (model parameters only) from the weights in `folder`, converted with one
-// rounding. FP8 blocks with their
-// `_scale_inv` are recognised. Strict: throws Error listing every key that is missing, unexpected
-// or of another shape; tied copies must be equal.
-void import_hf(const std::filesystem::path& folder, const KeyMap& key_map,
-               std::span<const NamedTensor> targets);
+// rounding. FP8 blocks with their `_scale_inv` are recognised. Strict: throws Error listing every
+// key that is missing, unexpected or of another shape; tied copies must be equal. Returns how many
+// tensors were FP8 blocks.
+int import_hf(const std::filesystem::path& folder, const KeyMap& key_map,
+              std::span<const NamedTensor> targets);
 
 // What an export holds besides weights: config.json (`config_json`, or the file of `folder` when
 // that is empty) with its torch_dtype set, tokenizer files and generation_config.json of `folder`,

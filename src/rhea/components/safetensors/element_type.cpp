@@ -88,36 +88,41 @@ float to_odd_f32(double value) {
   return std::bit_cast<float>(bits | 1U);
 }
 
-float load_float(ElementType type, const std::byte* data, int64_t i) {
-  switch (type) {
-    case ElementType::F32:
-      return load<float>(data, i);
-    case ElementType::F16:
-      return static_cast<float>(load<f16>(data, i));
-    case ElementType::BF16:
-      return static_cast<float>(load<bf16>(data, i));
-    case ElementType::F8_E4M3:
-      return from_e4m3(load<uint8_t>(data, i));
-    case ElementType::F8_E5M2:
-      return from_e5m2(load<uint8_t>(data, i));
-    default:
-      return from_e8m0(load<uint8_t>(data, i));
-  }
+// One loop for each pair of types, so that the wide ones vectorise.
+template <class To, class Load>
+void convert_each(std::byte* to, int64_t count, const Load& load_one) {
+  for (int64_t i = 0; i < count; ++i) store<To>(to, i, static_cast<To>(load_one(i)));
 }
 
 template <class To>
 void convert_floats(ElementType type, const std::byte* from, std::byte* to, int64_t count) {
-  if (type == ElementType::F64) {
-    for (int64_t i = 0; i < count; ++i) {
-      const double value = load<double>(from, i);
-      if constexpr (sizeof(To) == 2)
-        store<To>(to, i, To(to_odd_f32(value)));
-      else
-        store<To>(to, i, static_cast<To>(value));
-    }
-    return;
+  switch (type) {
+    case ElementType::F64:
+      return convert_each<To>(to, count, [from](int64_t i) {
+        const double value = load<double>(from, i);
+        if constexpr (sizeof(To) == 2)
+          return to_odd_f32(value);
+        else
+          return value;
+      });
+    case ElementType::F32:
+      return convert_each<To>(to, count, [from](int64_t i) { return load<float>(from, i); });
+    case ElementType::BF16:
+      return convert_each<To>(
+          to, count, [from](int64_t i) { return static_cast<float>(load<bf16>(from, i)); });
+    case ElementType::F16:
+      return convert_each<To>(to, count,
+                              [from](int64_t i) { return static_cast<float>(load<f16>(from, i)); });
+    case ElementType::F8_E4M3:
+      return convert_each<To>(to, count,
+                              [from](int64_t i) { return from_e4m3(load<uint8_t>(from, i)); });
+    case ElementType::F8_E5M2:
+      return convert_each<To>(to, count,
+                              [from](int64_t i) { return from_e5m2(load<uint8_t>(from, i)); });
+    default:
+      return convert_each<To>(to, count,
+                              [from](int64_t i) { return from_e8m0(load<uint8_t>(from, i)); });
   }
-  for (int64_t i = 0; i < count; ++i) store<To>(to, i, static_cast<To>(load_float(type, from, i)));
 }
 
 // Value as a 64-bit pattern; `negative` tells -1 from 2^64-1.
