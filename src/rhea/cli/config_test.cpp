@@ -68,8 +68,18 @@ TEST(RunConfig, KnowsTheHeadsOfTheModel) {
   }
 }
 
-TEST(RunConfig, EveryRunThatFitsOneRankIsAccepted) {
+TEST(PlanConfig, EveryFlavorCanBePlannedAnywhere) {
   const config::ConfigRegistry registry = recipes::builtin_registry();
+  for (const std::string& module : registry.modules())
+    for (const config::ConfigEntry& entry : registry.functions(module)) {
+      if (entry.make().model_spec.flavor == "from_config") continue;  // needs a folder
+      const TrainerConfig c =
+          plan_config(std::vector<std::string>{"--module", module, "--config", entry.name});
+      EXPECT_EQ(c.parallelism.tensor_parallel_degree, 1) << entry.name;
+    }
+}
+
+TEST(RunConfig, EveryRunThatFitsOneRankIsAccepted) {
   for (const auto& [module, function] :
        {std::pair{"llama3", "llama3_debugmodel"}, std::pair{"qwen3", "qwen3_debugmodel"}})
     EXPECT_NO_THROW(

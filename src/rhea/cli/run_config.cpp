@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "recipes/recipes.h"
+#include "rhea/base/log.h"
 #include "rhea/config/help.h"
 #include "rhea/models/registry.h"
 
@@ -23,7 +24,28 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
 }
 
 TrainerConfig run_config(Args args, int64_t world_size) {
-  return config::load_or_throw(args, recipes::builtin_registry(), world_size, complete_model);
+  return config::load_or_throw(args, recipes::builtin_registry(), {.world_size = world_size},
+                               complete_model);
+}
+
+TrainerConfig plan_config(Args args) {
+  const auto one_rank = [](TrainerConfig& config) {
+    ParallelismConfig& p = config.parallelism;
+    const config::Degrees alone;
+    const bool parallel = p.data_parallel_replicate_degree != 1 ||
+                          p.data_parallel_shard_degree > 1 || p.tensor_parallel_degree != 1 ||
+                          p.context_parallel_degree != 1 || p.pipeline_parallel_degree != 1 ||
+                          p.expert_parallel_degree != 1;
+    if (parallel) log::info("plan", "Planning one rank: all degrees of parallelism are taken as 1");
+    p.data_parallel_replicate_degree = alone.dp_replicate;
+    p.data_parallel_shard_degree = alone.dp_shard;
+    p.tensor_parallel_degree = alone.tp;
+    p.context_parallel_degree = alone.cp;
+    p.pipeline_parallel_degree = alone.pp;
+    p.expert_parallel_degree = alone.ep;
+    return complete_model(config);
+  };
+  return config::load_or_throw(args, recipes::builtin_registry(), {.reads_files = false}, one_rank);
 }
 
 bool print_run_help(Args args, std::string_view usage) {

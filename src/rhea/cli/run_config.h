@@ -14,6 +14,10 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config);
 // problems; warnings are logged.
 TrainerConfig run_config(Args args, int64_t world_size);
 
+// The same for a plan of one rank, which reads no files: degrees of parallelism are set to 1, with
+// a log line that says so.
+TrainerConfig plan_config(Args args);
+
 // --help of such a command: `usage` and then every option with the values of the line as defaults.
 // False where the words do not ask for help.
 bool print_run_help(Args args, std::string_view usage);

@@ -270,7 +270,7 @@ TEST(Load, ChecksLineModelAndValuesTogether) {
   const auto args =
       words("--module llama3 --config llama3_8b --training.stpes 1 --training.steps 0");
   try {
-    load_or_throw(args, test_registry(), 1, fails);
+    load_or_throw(args, test_registry(), {}, fails);
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_STREQ(
@@ -280,7 +280,7 @@ TEST(Load, ChecksLineModelAndValuesTogether) {
         "  training.steps = 0: must be at least 1\n  model_spec: config.json has no field x");
   }
   // Without a config function the values of the default tree are nobody's mistake.
-  const Report report = load(words("--validator.enable"), test_registry(), 1, nullptr).report;
+  const Report report = load(words("--validator.enable"), test_registry(), {}, nullptr).report;
   EXPECT_EQ(report.problems.size(), 2U) << report.text();
 }
 

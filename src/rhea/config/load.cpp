@@ -10,10 +10,8 @@
 namespace rhea::config {
 namespace {
 
-Report check_values(TrainerConfig& config, int64_t world_size, const CompleteModel& complete) {
+Report check_values(TrainerConfig& config, WorldFacts world, const CompleteModel& complete) {
   Report failed;
-  WorldFacts world;
-  world.world_size = world_size;
   try {
     if (complete) world.model = complete(config);
   } catch (const Error& error) {
@@ -27,15 +25,15 @@ Report check_values(TrainerConfig& config, int64_t world_size, const CompleteMod
 }  // namespace
 
 CommandLine load(std::span<const std::string> args, const ConfigRegistry& registry,
-                 int64_t world_size, const CompleteModel& complete) {
+                 const WorldFacts& world, const CompleteModel& complete) {
   CommandLine line = parse_command_line(args, registry);
-  if (line.has_recipe) line.report.append(check_values(line.config, world_size, complete));
+  if (line.has_recipe) line.report.append(check_values(line.config, world, complete));
   return line;
 }
 
 TrainerConfig load_or_throw(std::span<const std::string> args, const ConfigRegistry& registry,
-                            int64_t world_size, const CompleteModel& complete) {
-  CommandLine line = load(args, registry, world_size, complete);
+                            const WorldFacts& world, const CompleteModel& complete) {
+  CommandLine line = load(args, registry, world, complete);
   for (const std::string& warning : line.report.warnings) log::warning("config", "{}", warning);
   line.report.raise();
   return std::move(line.config);
@@ -58,7 +56,7 @@ void print_config(std::span<const std::string> args, const ConfigRegistry& regis
     return;
   }
   line.report.raise();
-  line.report.append(check_values(line.config, 1, complete));
+  line.report.append(check_values(line.config, {}, complete));
   out << to_json(line.config) << '\n';
   for (const std::string& warning : line.report.warnings) notes << "warning: " << warning << '\n';
   if (!line.report.ok()) notes << "as a run of one process: " << line.report.text() << '\n';

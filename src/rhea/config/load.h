@@ -16,15 +16,15 @@ namespace rhea::config {
 // about the model. What it throws becomes one of the problems.
 using CompleteModel = std::function<std::optional<ModelFacts>(TrainerConfig&)>;
 
-// The line with everything that is wrong with it and with its values on `world_size` ranks. Values
+// The line with everything that is wrong with it and with its values in `world`. Values
 // are not checked where the config function is not known: the default tree says nothing about the
 // run.
 CommandLine load(std::span<const std::string> args, const ConfigRegistry& registry,
-                 int64_t world_size, const CompleteModel& complete);
+                 const WorldFacts& world, const CompleteModel& complete);
 
 // load(), warnings to the log, problems thrown as one Error.
 TrainerConfig load_or_throw(std::span<const std::string> args, const ConfigRegistry& registry,
-                            int64_t world_size, const CompleteModel& complete);
+                            const WorldFacts& world, const CompleteModel& complete);
 
 // `rhea config`: the resolved tree of --module and --config as JSON; --list: modules and functions;
 // --help: options. Problems of the values go to `notes` and do not stop it: the tree may be meant

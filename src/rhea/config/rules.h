@@ -6,7 +6,8 @@ namespace rhea::config {
 
 void check_fields(const TrainerConfig& config,
                   Report& report);  // choices and ranges of every field
-void check_training(const TrainerConfig& config, Report& report);  // training, paths
+void check_training(const TrainerConfig& config, const WorldFacts& world,
+                    Report& report);  // training, paths
 void check_parallelism(const TrainerConfig& config, const WorldFacts& world, Report& report);
 void check_batch(const TrainerConfig& config, const WorldFacts& world, Report& report);
 void check_compile(const TrainerConfig& config,

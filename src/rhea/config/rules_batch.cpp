@@ -76,7 +76,7 @@ int64_t accumulation_steps(const TrainerConfig& config, int64_t world_size) {
       config.training.local_batch_size * resolve_degrees(config.parallelism, world_size).dp());
 }
 
-void check_training(const TrainerConfig& config, Report& report) {
+void check_training(const TrainerConfig& config, const WorldFacts& world, Report& report) {
   const TrainingConfig& t = config.training;
   if (t.global_batch_size == 0 || t.global_batch_size < -1)
     report.add("training.global_batch_size", std::to_string(t.global_batch_size),
@@ -103,7 +103,7 @@ void check_training(const TrainerConfig& config, Report& report) {
     report.add("hf_assets_path", config.hf_assets_path,
                "name the folder, not the file; it must hold tokenizer.json (or vocab.json and "
                "merges.txt)");
-  else if (!std::filesystem::exists(config.hf_assets_path))
+  else if (world.reads_files && !std::filesystem::exists(config.hf_assets_path))
     report.warn(fmt::format("HF assets path {} does not exist!", config.hf_assets_path));
 }
 

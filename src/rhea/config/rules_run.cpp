@@ -26,7 +26,8 @@ std::string lower(std::string text) {
 }
 
 void check_initial_load(const CheckpointConfig& c, const std::string& hf_assets_path,
-                        Report& report) {
+                        const WorldFacts& world, Report& report) {
+  const bool looks = c.enable && world.reads_files;
   if (c.initial_load_path) {
     const std::filesystem::path path(*c.initial_load_path);
     if (!path.is_absolute())
@@ -34,7 +35,7 @@ void check_initial_load(const CheckpointConfig& c, const std::string& hf_assets_
                  fmt::format("initial_load_path must be an absolute path (it is the same from "
                              "every working folder): {}",
                              *c.initial_load_path));
-    else if (c.enable && !std::filesystem::is_directory(path))
+    else if (looks && !std::filesystem::is_directory(path))
       report.add("checkpoint.initial_load_path", *c.initial_load_path, "is not a directory");
   }
   if (c.enable && c.initial_load_model_only && !c.initial_load_path && !c.initial_load_in_hf)
@@ -48,7 +49,7 @@ void check_initial_load(const CheckpointConfig& c, const std::string& hf_assets_
   if (c.initial_load_in_hf_quantized && !c.initial_load_path)
     report.add("checkpoint.initial_load_in_hf_quantized", "true",
                "initial_load_in_hf_quantized requires an initial_load_path.");
-  if (c.enable && c.initial_load_in_hf && !c.initial_load_path &&
+  if (looks && c.initial_load_in_hf && !c.initial_load_path &&
       !std::filesystem::is_directory(hf_assets_path))
     report.add("checkpoint.initial_load_in_hf", "true",
                fmt::format("without initial_load_path the weights come from hf_assets_path, and {} "
@@ -111,7 +112,7 @@ void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Repo
   const CheckpointConfig& c = config.checkpoint;
   if (blank(c.folder))
     report.add("checkpoint.folder", "\"" + c.folder + "\"", "The 'folder' field cannot be empty.");
-  check_initial_load(c, config.hf_assets_path, report);
+  check_initial_load(c, config.hf_assets_path, world, report);
   check_excluded(c, report);
   if (c.last_save_in_hf && !c.last_save_model_only)
     report.add("checkpoint.last_save_in_hf", "true",

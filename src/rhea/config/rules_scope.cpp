@@ -34,13 +34,6 @@ void check_scope(const TrainerConfig& config, const WorldFacts& world, Report& r
     if (config.optimizer.param_groups[i].optimizer_name == "DistMuon")
       report.add(fmt::format("optimizer.param_groups.{}.optimizer_name", i), "DistMuon",
                  "this version has AdamW, Adam and SGD");
-  refuse(config.optimizer.implementation == "fused_opt_states_bf16", "optimizer.implementation",
-         config.optimizer.implementation,
-         "this version stores optimizer state in training.dtype: use fused");
-  refuse(!config.dataloader.sources.empty(), "dataloader.sources", "",
-         "this version reads one data set: use dataloader.dataset and dataset_path");
-  refuse(config.dataloader.packing == "first_fit" || config.dataloader.packing == "greedy",
-         "dataloader.packing", config.dataloader.packing, "this version packs with concat");
   refuse(config.dataloader.dataset == "parquet", "dataloader.dataset", "parquet",
          "this version reads JSON lines, text and ready token files");
   refuse(config.metrics.enable_wandb, "metrics.enable_wandb", "true",

@@ -2,14 +2,11 @@
 // loss.
 #include <fmt/format.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include "rhea/config/leaf_text.h"
+#include "rhea/config/pattern.h"
 #include "rhea/config/rules.h"
 
 namespace rhea::config {
@@ -17,20 +14,6 @@ namespace {
 
 bool contains(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
-}
-
-// What is wrong with a regular expression; empty where nothing is.
-std::string regex_error(const std::string& pattern) {
-  int code = 0;
-  PCRE2_SIZE offset = 0;
-  const std::unique_ptr<pcre2_code, void (*)(pcre2_code*)> compiled(
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF, &code,
-                    &offset, nullptr),
-      pcre2_code_free);
-  if (compiled) return "";
-  PCRE2_UCHAR message[256] = {};
-  pcre2_get_error_message(code, message, sizeof message);
-  return fmt::format("{} at character {}", reinterpret_cast<const char*>(message), offset);
 }
 
 struct OptimizerKind {
@@ -68,8 +51,11 @@ std::vector<std::string_view> names_set(const OptimizerKwargs& k) {
 }
 
 void check_group(const ParamGroup& group, const std::string& path, Report& report) {
-  if (const std::string error = regex_error(group.pattern); !error.empty())
-    report.add(path + ".pattern", "'" + group.pattern + "'", "is no regular expression: " + error);
+  try {
+    Pattern(group.pattern);
+  } catch (const Error& error) {
+    report.add(path + ".pattern", "", error.what());
+  }
   const auto& kinds = optimizer_kinds();
   const auto kind = std::ranges::find(kinds, group.optimizer_name, &OptimizerKind::name);
   if (kind == kinds.end()) {
@@ -143,12 +129,6 @@ void check_optimizer(const TrainerConfig& config, Report& report) {
     report.warn(fmt::format(
         "optimizer.implementation={} has no effect: the update is always one fused pass",
         o.implementation));
-
-  const int64_t total = config.lr_scheduler.total_steps.value_or(config.training.steps);
-  if (config.lr_scheduler.warmup_steps > total && total > 0)
-    report.warn(
-        fmt::format("Warmup steps ({}) exceed total steps ({}). Adjusting warmup steps to {}.",
-                    config.lr_scheduler.warmup_steps, total, total));
 
   if (const auto* chunked = config.loss.as<ChunkedLossConfig>())
     if (chunked->loss_fn && chunked->loss_fn.as<ChunkedLossConfig>())

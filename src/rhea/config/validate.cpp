@@ -92,13 +92,13 @@ void check_fields(const TrainerConfig& config, Report& report) {
 Report validate(const TrainerConfig& config, const WorldFacts& world) {
   Report report;
   check_fields(config, report);
-  check_training(config, report);
+  check_training(config, world, report);
   check_parallelism(config, world, report);
   check_batch(config, world, report);
   check_compile(config, report);
   check_optimizer(config, report);
   check_checkpoint(config, world, report);
-  check_data(config, report);
+  if (world.reads_files) check_data(config, report);
   check_observation(config, world, report);
   check_scope(config, world, report);
   return report;

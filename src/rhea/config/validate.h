@@ -22,6 +22,7 @@ struct ModelFacts {
 // What the rules need to know about this run's surroundings.
 struct WorldFacts {
   int64_t world_size = 1;
+  bool reads_files = true;          // false: a plan, which needs no data, weights or assets
   std::optional<ModelFacts> model;  // absent: rules about the model's sizes are left out
 };
 

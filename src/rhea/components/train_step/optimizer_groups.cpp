@@ -4,9 +4,8 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <regex>
-
 #include "rhea/base/error.h"
+#include "rhea/config/pattern.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::train_step {
@@ -52,25 +51,21 @@ std::string ResolvedGroup::describe() const {
                      eps, weight_decay);
 }
 
-GroupAssignment assign_groups(const OptimizerConfig& config, const std::vector<std::string>& fqns,
+GroupAssignment assign_groups(const OptimizerConfig& optimizer,
+                              const std::vector<std::string>& fqns,
                               const std::vector<int64_t>& sizes) {
-  if (config.param_groups.empty())
+  if (optimizer.param_groups.empty())
     throw Error("optimizer.param_groups is empty: no parameter would be trained");
   GroupAssignment result;
-  std::vector<std::regex> patterns;
-  for (const auto& group : config.param_groups) {
+  std::vector<config::Pattern> patterns;
+  for (const auto& group : optimizer.param_groups) {
     result.groups.push_back(resolve(group));
-    try {
-      patterns.emplace_back(group.pattern);
-    } catch (const std::regex_error& error) {
-      throw Error("optimizer.param_groups pattern '{}' is not a regular expression: {}",
-                  group.pattern, error.what());
-    }
+    patterns.emplace_back(group.pattern);
   }
   std::vector<std::string> unclaimed;
   for (size_t i = 0; i < fqns.size(); ++i) {
     size_t group = 0;
-    while (group < patterns.size() && !std::regex_search(fqns[i], patterns[group])) ++group;
+    while (group < patterns.size() && !patterns[group].found_in(fqns[i])) ++group;
     if (group == patterns.size()) {
       unclaimed.push_back(fqns[i]);
       continue;

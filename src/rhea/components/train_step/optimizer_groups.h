@@ -32,7 +32,8 @@ struct GroupAssignment {
 // The first group whose pattern is found in the FQN wins. Throws Error for an empty list, a bad
 // pattern, a pattern that matches nothing, an unknown optimizer, and for parameters that no group
 // claims (up to 10 named).
-GroupAssignment assign_groups(const OptimizerConfig& config, const std::vector<std::string>& fqns,
+GroupAssignment assign_groups(const OptimizerConfig& optimizer,
+                              const std::vector<std::string>& fqns,
                               const std::vector<int64_t>& sizes);
 
 // Adds the update of one parameter to the graph: p' and the new state, in the order of
