@@ -58,7 +58,8 @@ struct CheckpointConfig : Config {
       "with last_save_model_only also write the full checkpoint of the last step, so that steps "
       "can be raised later");
     v("on_full_disk", on_full_disk,
-      "a save that finds no space ends the run, or is tried again at the next interval when an older "
+      "a save that finds no space ends the run, or is tried again at the next interval when an "
+      "older "
       "checkpoint is complete",
       one_of{"stop", "retry"});
   }
