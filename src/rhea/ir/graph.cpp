@@ -60,7 +60,28 @@ const OpDef kConstant{
               {"dtype", AttrKind::dtype, {}},
               {"shape", AttrKind::list, {}}},
     .infer = infer_typed,
+    .shard =
+        [](const OpInstance& op) {
+          std::string text = "->";
+          for (int64_t d = 0; d < op.out[0].rank(); ++d) text += static_cast<char>('a' + d);
+          return text;
+        },
     .cost = [](const OpInstance&) { return Cost{}; },
+    .samples =
+        [] {
+          std::vector<Sample> samples;
+          const auto add = [&](std::string name, double value, DType dtype, Shape shape) {
+            samples.push_back(
+                {.name = std::move(name),
+                 .attrs = {{"value", value}, {"dtype", dtype}, {"shape", std::move(shape)}}});
+          };
+          add("matrix", 0.5, DType::f32, {3, 5});
+          add("scalar", -2, DType::bf16, {});
+          add("integers", 9007199254740992.0, DType::i64, {4});
+          add("flags", 1, DType::boolean, {2});
+          add("empty", 1, DType::f16, {0, 3});
+          return samples;
+        },
     .reference =
         [](const ReferenceArgs& args) {
           for (double& x : args.out[0]) x = args.attrs.f64("value");

@@ -60,18 +60,23 @@ void logsumexp_row(const double* x, double* y, int64_t n) {
   *y = max + std::log(sum);
 }
 
+// Any type, through f64; scratch holds a row of the operand and one of the result.
 template <bool kSoftmaxRow>
-void run_f64(const KernelArgs& args) {
+void run_scalar(const KernelArgs& args) {
   const auto& s = *static_cast<const RowsState*>(args.state);
-  const double* x = args.in[0].as<double>();
-  double* y = args.out[0].as<double>();
+  double* x = static_cast<double*>(args.scratch);
+  double* y = x + s.n;
+  const int64_t results = kSoftmaxRow ? s.n : 1;
   const int64_t end = std::min(args.end * s.rows_per_item, s.rows);
   for (int64_t row = args.begin * s.rows_per_item; row < end; ++row) {
+    for (int64_t i = 0; i < s.n; ++i) x[i] = load_as_f64(args.in[0].data, s.dtype, row * s.n + i);
     if (kSoftmaxRow) {
-      softmax_row(x + row * s.n, y + row * s.n, s.n);
+      softmax_row(x, y, s.n);
     } else {
-      logsumexp_row(x + row * s.n, y + row, s.n);
+      logsumexp_row(x, y, s.n);
     }
+    for (int64_t i = 0; i < results; ++i)
+      store_from_f64(args.out[0].data, s.dtype, row * results + i, y[i]);
   }
 }
 
@@ -81,7 +86,7 @@ struct Runs {
   void (*avx2)(const KernelArgs&);
   void (*avx512)(const KernelArgs&);
 #endif
-  void (*f64)(const KernelArgs&);
+  void (*scalar)(const KernelArgs&);
 };
 
 std::vector<CpuKernel> rows_kernels(const Runs& runs, bool in_place) {
@@ -102,8 +107,12 @@ std::vector<CpuKernel> rows_kernels(const Runs& runs, bool in_place) {
   add("rows_avx2", Isa::avx2, runs.avx2);
 #endif
   add("rows_plain", Isa::plain, runs.plain);
-  kernels.push_back({"rows_f64", Isa::plain, nullptr,
-                     [run = runs.f64](const OpInstance& op) { return rows_plan(op, run); }});
+  kernels.push_back({"rows_scalar", Isa::plain, nullptr, [run = runs.scalar](const OpInstance& op) {
+                       KernelPlan plan = rows_plan(op, run);
+                       const int64_t n = op.in[0].shape.back();
+                       plan.scratch_bytes = (2 * n + 1) * static_cast<int64_t>(sizeof(double));
+                       return plan;
+                     }});
   return kernels;
 }
 
@@ -189,7 +198,7 @@ const OpDef kSoftmax{
           return Cotangents{convert(dx, args.inputs[0].dtype())};
         },
     .shard = [](const OpInstance& op) { return last_dim_whole(op, true); },
-    .cpu = rows_kernels({RHEA_ROWS_RUNS(run_softmax), run_f64<true>}, true),
+    .cpu = rows_kernels({RHEA_ROWS_RUNS(run_softmax), run_scalar<true>}, true),
     .cost = cost_per_element(28),
     .samples = rows_samples,
     .reference = reference<true>,
@@ -212,7 +221,7 @@ const OpDef kLogSumExp{
           return Cotangents{convert(dx, args.inputs[0].dtype())};
         },
     .shard = [](const OpInstance& op) { return last_dim_whole(op, false); },
-    .cpu = rows_kernels({RHEA_ROWS_RUNS(run_logsumexp), run_f64<false>}, false),
+    .cpu = rows_kernels({RHEA_ROWS_RUNS(run_logsumexp), run_scalar<false>}, false),
     .cost =
         [](const OpInstance& op) {
           return ir::Cost{15 * static_cast<double>(num_elements(op.in[0].shape)),

@@ -1,0 +1,26 @@
+// Evaluates graphs in f64, one node at a time, without kernels and without rounding to the types in
+// between: what tests compare everything else with.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rhea/ir/graph.h"
+
+namespace rhea::ops {
+
+// A row-major tensor of any type; integers and flags are numbers too (exact up to 2^53).
+using Tensor = std::vector<double>;
+
+// The results of the named outputs. Throws Error where an input is absent or has another size, or
+// where a row has neither reference nor decomposition.
+std::map<std::string, Tensor> evaluate(const ir::Graph& graph,
+                                       const std::map<std::string, Tensor>& inputs);
+
+enum class Definition { reference, decomposition };
+// The results of one op; by its other definition where it lacks the one that is asked for.
+std::vector<Tensor> evaluate_op(const ir::OpInstance& op, std::span<const Tensor> inputs,
+                                Definition definition = Definition::reference);
+
+}  // namespace rhea::ops
