@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -14,6 +15,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/components/data/datasets.h"
+#include "rhea/components/data/mixture.h"
 #include "rhea/components/data/row_source.h"
 
 namespace rhea::data {
@@ -40,6 +42,16 @@ void check_options(const DataLoaderOptions& options) {
   need(options.num_packing_bins >= 1,
        fmt::format("dataloader.num_packing_bins = {}: must be at least 1",
                    options.num_packing_bins));
+  for (size_t i = 0; i < options.sources.size(); ++i) {
+    const SourceOptions& source = options.sources[i];
+    need(std::isfinite(source.weight) && source.weight > 0,
+         fmt::format("dataloader.sources.{}.weight = {}: must be a positive, finite number", i,
+                     source.weight));
+    need(source.infinite == options.sources.front().infinite,
+         fmt::format(
+             "dataloader.sources.{}.infinite = {}, but that of source 0 is {}: all must agree", i,
+             source.infinite, options.sources.front().infinite));
+  }
   if (!problems.empty()) throw Error("data loader:{}", problems);
 }
 
@@ -72,6 +84,28 @@ bool fill_batch(RowSource& source, const DataLoaderOptions& options, Batch& batc
   batch.num_valid_labels = std::count_if(batch.labels.begin(), batch.labels.end(),
                                          [](int32_t label) { return label != kIgnoreLabel; });
   return true;
+}
+
+std::unique_ptr<RowSource> open_source(const DataLoaderOptions& options,
+                                       std::shared_ptr<const tokenizer::Tokenizer> tokenizer) {
+  if (options.sources.empty())
+    return open_rows({options.dataset, options.dataset_path, options.infinite, 1.0}, options,
+                     std::move(tokenizer));
+  std::vector<Mixture::Source> sources;
+  DataLoaderOptions part = options;
+  for (const SourceOptions& source : options.sources) {
+    sources.push_back({open_rows(source, part, tokenizer), source.weight});
+    ++part.seed;
+  }
+  return std::make_unique<Mixture>(std::move(sources), options);
+}
+
+std::string dataset_identity(const DataLoaderOptions& options) {
+  if (options.sources.empty()) return options.dataset;
+  std::string names;
+  for (const SourceOptions& source : options.sources)
+    names.append(names.empty() ? "" : ",").append(source.dataset);
+  return names;
 }
 
 template <class Enum>
@@ -190,11 +224,10 @@ DataLoader::DataLoader(const DataLoaderOptions& options,
     : impl_(std::make_unique<Impl>()) {
   check_options(options);
   impl_->options = options;
-  impl_->source = open_rows({options.dataset, options.dataset_path, options.infinite, 1.0}, options,
-                            std::move(tokenizer));
+  impl_->source = open_source(options, std::move(tokenizer));
   constexpr const char* kPackingNames[] = {"concat", "first_fit", "greedy"};
   impl_->identity = {{"version", 1},
-                     {"dataset", options.dataset},
+                     {"dataset", dataset_identity(options)},
                      {"seed", options.seed},
                      {"packing", kPackingNames[static_cast<int>(options.packing)]},
                      {"dp_rank", options.dp_rank},

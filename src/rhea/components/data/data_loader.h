@@ -47,6 +47,8 @@ struct DataLoaderOptions {
   Packing packing = Packing::concat;
   int num_packing_bins = 8;
   std::string text_field = "text";
+  bool text_whole_files =
+      false;  // data set `text`: a document is a file, not a block up to a blank line
   OnBadRow on_bad_row = OnBadRow::stop;
   std::vector<SourceOptions>
       sources;  // not empty: a mixture, and dataset, dataset_path, infinite are not used

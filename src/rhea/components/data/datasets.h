@@ -12,6 +12,7 @@ namespace rhea::data {
 // What stays the same for every source of a loader.
 struct DocumentFormat {
   std::string text_field = "text";
+  bool whole_files = false;  // data set `text`: one document per file
   std::filesystem::path index_folder;
 };
 

@@ -151,8 +151,8 @@ void tokenizer_train(const TokenizerTrainOptions& options, std::ostream& report)
   train.special_tokens =
       options.special_tokens.empty() ? default_special_tokens() : options.special_tokens;
   tokenizer::BpeTrainer trainer(train);
-  const auto documents =
-      open_documents({options.dataset, options.dataset_path, false, 1.0}, {options.text_field, {}});
+  const auto documents = open_documents({options.dataset, options.dataset_path, false, 1.0},
+                                        {options.text_field, false, {}});
   Document document;
   int64_t num_documents = 0;
   int64_t num_bytes = 0;
