@@ -34,8 +34,7 @@ class Import {
         const TensorView* tensor = weights_.find(part.name);
         if (tensor == nullptr) {
           report.missing.push_back(part.name);
-          for (const auto& [copy, original] : key_map_.tied)
-            head_missing = head_missing || copy == part.name;
+          head_missing = head_missing || part.name == key_map_.head;
           continue;
         }
         used_.insert(part.name);

@@ -162,6 +162,8 @@ TEST_F(HfWeights, AMissingHeadSaysThatTyingIsTheRemedy) {
     if (native == "output") return {{"lm_head", {shape.begin(), shape.end()}}};
     return inner(native, shape);
   };
+  map_.tied.clear();
+  map_.head = "lm_head";
   std::vector<float> head(2);
   auto tensors = model_.tensors();
   tensors.push_back({"output", DType::f32, {2, 1}, head.data()});
@@ -186,21 +188,6 @@ TEST_F(HfWeights, W14EdgeBlocksOfFp8AreCropped) {
   safetensors::write_file(folder_ / "model.safetensors", std::vector{stored[0]});
   EXPECT_THAT(error_of([&] { import_hf(folder_, identity_key_map(), targets); }),
               HasSubstr("'w_scale_inv' is not there"));
-}
-
-TEST(KeyMap, RenamesOneToOne) {
-  const KeyMap map = renaming_key_map(
-      [](const std::string& native) -> std::optional<RenamedKey> {
-        if (native == "wq") return RenamedKey{"q_proj", true};
-        if (native == "wo") return RenamedKey{"o_proj"};
-        return std::nullopt;
-      },
-      4);
-  const std::vector<int64_t> shape = {4, 2};
-  EXPECT_EQ(map.to_hf("wq", shape)[0].name, "q_proj");
-  EXPECT_THAT(map.to_hf("wq", shape)[0].rows, ElementsAre(0, 2, 1, 3));
-  EXPECT_THAT(map.to_hf("wo", shape)[0].rows, testing::IsEmpty());
-  EXPECT_THAT(error_of([&] { map.to_hf("wx", shape); }), HasSubstr("'wx'"));
 }
 
 TEST(KeyMap, HalfSplitRowsAreTheSpecs) {

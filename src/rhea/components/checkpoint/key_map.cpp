@@ -13,20 +13,6 @@ KeyMap identity_key_map() {
   return map;
 }
 
-KeyMap renaming_key_map(std::function<std::optional<RenamedKey>(const std::string&)> rename,
-                        int64_t head_dim) {
-  KeyMap map;
-  map.to_hf = [rename = std::move(rename), head_dim](const std::string& native,
-                                                     std::span<const int64_t> shape) {
-    const auto key = rename(native);
-    if (!key) throw Error("no Hugging Face key is known for the parameter '{}'", native);
-    HfPart part{key->name, {shape.begin(), shape.end()}};
-    if (key->half_split) part.rows = half_split_rows(shape[0], head_dim);
-    return std::vector{std::move(part)};
-  };
-  return map;
-}
-
 std::vector<int64_t> half_split_rows(int64_t num_rows, int64_t head_dim) {
   const int64_t num_heads = div_exact(num_rows, head_dim);
   const int64_t half = div_exact(head_dim, 2);

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,22 +29,14 @@ struct KeyMap {
   // (copy, original): a key that a tied model may repeat in its files, such as {"lm_head.weight",
   // "model.embed_tokens.weight"}. Equal bytes are accepted on import; an export does not write it.
   std::vector<std::pair<std::string, std::string>> tied = {};
+  // Key of the output head; when a file lacks it, the error says that tying would be the remedy.
+  std::string head = "lm_head.weight";
   // Keys of old files that hold no parameter (rotary tables). Null: none.
   std::function<bool(const std::string& hf)> ignorable = nullptr;
 };
 
 // Names as they are: the models of models/hf keep Hugging Face's.
 KeyMap identity_key_map();
-
-// The Hugging Face key of a native name, and whether its rows are those of half_split_rows.
-struct RenamedKey {
-  std::string name;
-  bool half_split = false;
-};
-// A map that renames one to one; `rename` gives nothing for a name that the model does not have,
-// which is an Error that names it.
-KeyMap renaming_key_map(std::function<std::optional<RenamedKey>(const std::string& native)> rename,
-                        int64_t head_dim);
 
 // Rows of a q or k projection (weight or bias): Hugging Face keeps the two halves of each head one
 // after the other, native llama3 keeps the pairs adjacent: row h*H + j*(H/2) + i there is row h*H +
