@@ -1,13 +1,14 @@
 // Finding the files of a tokenizer and building it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/components/tokenizer/cut_patterns.h"
 #include "rhea/components/tokenizer/hf_tokenizer.h"
-#include "rhea/components/tokenizer/utf8.h"
 
 namespace rhea::tokenizer {
 namespace {
@@ -37,6 +38,36 @@ std::optional<TokenizerConfig> read_config(const fs::path& folder) {
   return config;
 }
 
+// The older form of byte-level BPE: a vocabulary, merges one a line, and a class name that stands
+// for the cuts.
+std::shared_ptr<const Tokenizer> build_from_merges(const fs::path& folder,
+                                                   const TokenizerConfig* config) {
+  const bool qwen = config != nullptr && config->tokenizer_class.starts_with("Qwen2");
+  Json merges = Json::array();
+  const std::string text = read_file(folder / "merges.txt");
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty() && !(at == 0 && line.starts_with("#version")))
+      merges.push_back(std::move(line));
+    at = end + 1;
+  }
+  Json pre_tokenizer = pre_tokenizer_json(qwen ? CutPattern::qwen : CutPattern::gpt2);
+  const bool prefix_space = config != nullptr && config->add_prefix_space.value_or(false);
+  (qwen ? pre_tokenizer["pretokenizers"].back() : pre_tokenizer)["add_prefix_space"] = prefix_space;
+  const fs::path vocab = folder / "vocab.json";
+  const Json json = {{"normalizer", qwen ? Json{{"type", "NFC"}} : Json()},
+                     {"pre_tokenizer", std::move(pre_tokenizer)},
+                     {"decoder", {{"type", "ByteLevel"}}},
+                     {"model",
+                      {{"type", "BPE"},
+                       {"vocab", parse_json(read_file(vocab), vocab.string())},
+                       {"merges", std::move(merges)}}}};
+  return std::make_shared<HfTokenizer>(JsonField(json, folder.string() + ": "), config,
+                                       folder.string());
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view tokenizer_json,
@@ -55,9 +86,14 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path) {
         "tokenizer: {} does not exist; give a folder with tokenizer.json or the file itself",
         path.string());
   const fs::path file = path / "tokenizer.json";
-  if (!fs::exists(file)) throw Error("tokenizer: {} holds no tokenizer.json", path.string());
+  const bool has_merges = fs::exists(path / "vocab.json") && fs::exists(path / "merges.txt");
+  if (!fs::exists(file) && !has_merges)
+    throw Error("tokenizer: {} holds neither tokenizer.json nor vocab.json with merges.txt",
+                path.string());
   const std::optional<TokenizerConfig> config = read_config(path);
-  return build(read_file(file), config ? &*config : nullptr, file.string());
+  const TokenizerConfig* config_or_null = config ? &*config : nullptr;
+  if (fs::exists(file)) return build(read_file(file), config_or_null, file.string());
+  return build_from_merges(path, config_or_null);
 }
 
 void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocab_size) {

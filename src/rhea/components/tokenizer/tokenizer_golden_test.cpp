@@ -82,7 +82,8 @@ TEST_P(LlamaCppTokenizer, gives_the_ids_of_llama_cpp) {
 INSTANTIATE_TEST_SUITE_P(llama_cpp, LlamaCppTokenizer,
                          testing::Values(LlamaCppCase{"gpt-2", "gpt2"},
                                          LlamaCppCase{"llama-bpe", "llama3_2"},
-                                         LlamaCppCase{"qwen2", "qwen3"}));
+                                         LlamaCppCase{"qwen2", "qwen3"},
+                                         LlamaCppCase{"qwen2", "qwen2-vocab-merges"}));
 
 TEST(PublishedTokenizer, stories260K_begins_with_bos_and_decodes_its_golden_text) {
   const fs::path folder = kShared / "weights/stories260K";
