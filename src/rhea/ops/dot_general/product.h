@@ -25,6 +25,7 @@ struct Product {
 Product product_of(const ir::OpInstance& node);
 
 // Kernels, see their files.
+ir::CpuKernel panel_product(Isa isa);
 ir::CpuKernel onednn_product();
 ir::CpuKernel plain_product();
 

@@ -1,10 +1,11 @@
 // Row of pack: the copy of a weight in the layout that matrix products read.
 #include <algorithm>
-#include <cstring>
 
 #include "rhea/base/error.h"
+#include "rhea/ops/dot_general/panel_kernels.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/pack/layout.h"
+#include "rhea/ops/per_isa.h"
 
 namespace rhea::ops {
 namespace {
@@ -35,39 +36,36 @@ std::vector<Type> infer(std::span<const Type> in, const Attrs& attrs) {
 
 // One item is one panel; its padding is written as zeros.
 struct State {
-  int64_t k = 0, n = 0, depth = 0, pair = 1;
+  PackPanelFn pack = nullptr;
+  int64_t k = 0, n = 0, depth = 0, element = 4;
   bool nk = false;  // the operand is stored [n,k]
 };
 
-template <class Word>
 void run(const KernelArgs& args) {
   const auto& s = *static_cast<const State*>(args.state);
   const int64_t ld = args.in[0].row_stride;
   for (int64_t item = args.begin; item < args.end; ++item) {
-    const int64_t n0 = item * kPanel, columns = std::min(kPanel, s.n - n0);
-    Word* out = args.out[0].as<Word>() + n0 * s.depth;
-    std::memset(out, 0, static_cast<size_t>(kPanel * s.depth) * sizeof(Word));
-    const Word* in = args.in[0].as<Word>() + (s.nk ? n0 * ld : n0);
-    for (int64_t k = 0; k < s.k; ++k) {
-      Word* line = out + k / s.pair * kPanel * s.pair + k % s.pair;
-      for (int64_t j = 0; j < columns; ++j)
-        line[j * s.pair] = s.nk ? in[j * ld + k] : in[k * ld + j];
-    }
+    const int64_t n = item * kPanel;
+    const char* src = args.in[0].as<char>() + (s.nk ? n * ld : n) * s.element;
+    s.pack(src, ld, std::min(kPanel, s.n - n), s.k, s.depth,
+           args.out[0].as<char>() + n * s.depth * s.element);
   }
 }
 
-KernelPlan plan(const OpInstance& node) {
+KernelPlan plan(const OpInstance& node, Isa isa) {
   auto state = std::make_shared<State>();
   const Type& w = node.in[0];
   state->nk = node.out[0].layout == Layout::panels_nk;
   state->n = w.shape[state->nk ? 0 : 1];
   state->k = w.shape[state->nk ? 1 : 0];
   state->depth = panel_depth(state->k, w.dtype);
-  state->pair = panel_pair(w.dtype);
+  state->element = dtype_size(w.dtype);
+  const PanelKernels& kernels = panel_kernels(isa);
+  state->pack = (state->nk ? kernels.pack_nk : kernels.pack_kn)[state->element == 4 ? 0 : 1];
   KernelPlan plan;
   plan.grid = {div_up(state->n, kPanel)};
   plan.state = std::move(state);
-  plan.run = dtype_size(w.dtype) == 4 ? run<uint32_t> : run<uint16_t>;
+  plan.run = run;
   plan.strided_in = 1;
   return plan;
 }
@@ -97,7 +95,7 @@ const OpDef kPack{
     .attrs = {{"layout", AttrKind::i64, {}}},
     .infer = infer,
     .shard = [](const OpInstance&) { return std::string("nk->nk"); },
-    .cpu = {{"plain", Isa::plain, nullptr, plan}},
+    .cpu = kernels_per_isa("panels", plan),
     .cost =
         [](const OpInstance& node) {
           return ir::Cost{0, static_cast<double>(byte_size(node.in[0]) + byte_size(node.out[0]))};

@@ -1,0 +1,174 @@
+// Products by our own loops on panels: every contraction of f32 and bf16 matrices, on every
+// instruction set.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "rhea/base/error.h"
+#include "rhea/ops/dot_general/panel_kernels.h"
+#include "rhea/ops/dot_general/product.h"
+
+namespace rhea::isa_plain {
+extern const ops::PanelKernels kPanelKernels;
+}
+#if defined(__x86_64__)
+namespace rhea::isa_avx2 {
+extern const ops::PanelKernels kPanelKernels;
+}
+namespace rhea::isa_avx512 {
+extern const ops::PanelKernels kPanelKernels;
+}
+namespace rhea::isa_avx512_bf16 {
+extern const ops::PanelKernels kPanelKernels;
+}
+#endif
+
+namespace rhea::ops {
+namespace {
+
+using ir::KernelArgs;
+using ir::KernelPlan;
+using ir::Layout;
+using ir::OpInstance;
+
+// Items are blocks of rows by groups of panels. A thread that takes neighbouring items keeps its
+// rows of A in L2, so small groups cost nothing and leave work to share.
+constexpr int64_t kRowsPerBlock = 256;
+constexpr int64_t kRowsPerStrip = 64;
+
+struct State {
+  Product p;
+  const PanelKernels* kernels = nullptr;
+  int dtype = 0;  // index of PanelKernels: 0 f32, 1 bf16
+  int64_t panel_bytes = 0, num_panels = 0;
+  int64_t rows_per_item = 0, panels_per_item = 0, num_groups = 1;
+  bool packs = false;  // even phases pack B into the workspace
+  // A weight gradient sums over the tokens in chunks, each a pair of phases: the packed chunk then
+  // stays in the shared cache.
+  int64_t chunk = 0;
+};
+
+void pack_phase(const KernelArgs& args, const State& s, int64_t k0, int64_t count) {
+  const Product& p = s.p;
+  const int64_t ld = args.in[1].row_stride, element = dtype_size(p.in),
+                depth = panel_depth(count, p.in);
+  for (int64_t item = args.begin; item < args.end; ++item) {
+    const int64_t n = item * kPanel;
+    const char* src =
+        args.in[1].as<char>() + (p.b_transposed ? n * ld + k0 : k0 * ld + n) * element;
+    auto* panel = static_cast<char*>(args.workspace) + item * s.panel_bytes;
+    (p.b_transposed ? s.kernels->pack_nk : s.kernels->pack_kn)[s.dtype](
+        src, ld, std::min(kPanel, p.n - n), count, depth, panel);
+  }
+}
+
+void run(const KernelArgs& args) {
+  const auto& s = *static_cast<const State*>(args.state);
+  const Product& p = s.p;
+  const int64_t k0 = s.packs ? args.phase / 2 * s.chunk : 0, count = std::min(s.chunk, p.k - k0);
+  if (s.packs && args.phase % 2 == 0) return pack_phase(args, s, k0, count);
+  const int64_t in_bytes = dtype_size(p.in), out_bytes = dtype_size(p.out);
+  const char* panels = s.packs ? static_cast<const char*>(args.workspace) : args.in[1].as<char>();
+  const int64_t a_stride = args.in[0].row_stride * in_bytes, ldc = args.out[0].row_stride;
+  for (int64_t item = args.begin; item < args.end; ++item) {
+    const int64_t m = item / s.num_groups * s.rows_per_item,
+                  rows = std::min(s.rows_per_item, p.m - m);
+    const int64_t first = item % s.num_groups * s.panels_per_item;
+    const int64_t n = first * kPanel, columns = std::min(s.panels_per_item * kPanel, p.n - n);
+    char* c = args.out[0].as<char>() + (m * ldc + n) * out_bytes;
+    if (p.a_transposed) {
+      s.kernels->strip[s.dtype]({.a = args.in[0].as<char>() + k0 * a_stride + m * in_bytes,
+                                 .a_stride = a_stride,
+                                 .rows = rows,
+                                 .k = count,
+                                 .panels = panels + first * s.panel_bytes,
+                                 .panel_bytes = s.panel_bytes,
+                                 .columns = columns,
+                                 .c = reinterpret_cast<float*>(c),
+                                 .ldc = ldc,
+                                 .add = k0 > 0,
+                                 .scratch = static_cast<uint32_t*>(args.scratch)});
+    } else {
+      s.kernels->rows[s.dtype]({.a = args.in[0].as<char>() + m * a_stride,
+                                .a_stride = a_stride,
+                                .rows = rows,
+                                .k = p.k,
+                                .panels = panels + first * s.panel_bytes,
+                                .panel_bytes = s.panel_bytes,
+                                .columns = columns,
+                                .c = c,
+                                .ldc = ldc,
+                                .bf16_result = p.out == DType::bf16,
+                                .scratch = static_cast<float*>(args.scratch)});
+    }
+  }
+}
+
+std::string accepts(const OpInstance& node) {
+  const Product p = product_of(node);
+  if (p.in != DType::f32 && p.in != DType::bf16)
+    return fmt::format("{} operands", dtype_name(p.in));
+  if (p.out != DType::f32 && p.out != p.in) return fmt::format("result in {}", dtype_name(p.out));
+  if (p.rank != 2) return "batched";
+  if (p.a_transposed && p.out != DType::f32) return "transposed left operand with a result in bf16";
+  return "";
+}
+
+KernelPlan plan_for(const OpInstance& node, Isa isa) {
+  auto state = std::make_shared<State>();
+  const Product p = state->p = product_of(node);
+  state->kernels = &panel_kernels(isa);
+  state->dtype = p.in == DType::bf16 ? 1 : 0;
+  state->packs = p.b_layout == Layout::row_major;
+  state->chunk = p.a_transposed ? kStripSteps * panel_pair(p.in) : std::max<int64_t>(1, p.k);
+  state->panel_bytes = panel_depth(std::min(state->chunk, p.k), p.in) * kPanel * dtype_size(p.in);
+  state->num_panels = div_up(p.n, kPanel);
+  state->rows_per_item = p.a_transposed ? kRowsPerStrip : kRowsPerBlock;
+  // A strip is packed per item, so an item takes all columns.
+  state->panels_per_item = p.a_transposed ? std::max<int64_t>(1, state->num_panels) : 8;
+  state->num_groups = div_up(state->num_panels, state->panels_per_item);
+  KernelPlan plan;
+  plan.grid.clear();
+  const int64_t items = div_up(p.m, state->rows_per_item) * state->num_groups;
+  // One chunk at least: a sum over nothing still writes zeros.
+  for (int64_t c = 0; c < std::max<int64_t>(1, div_up(p.k, state->chunk)); ++c) {
+    if (state->packs) plan.grid.push_back(state->num_panels);
+    plan.grid.push_back(items);
+  }
+  if (state->packs) plan.workspace_bytes = state->num_panels * state->panel_bytes;
+  plan.scratch_bytes =
+      p.a_transposed ? strip_scratch_bytes(kRowsPerStrip) : kRowsPerBlock * kPanel * 4;
+  plan.strided_in = state->packs ? 3 : 1;
+  plan.strided_out = 1;
+  plan.note = fmt::format("{} rows by {} columns an item{}", state->rows_per_item,
+                          state->panels_per_item * kPanel,
+                          state->packs ? ", right operand packed in each call" : "");
+  plan.state = std::move(state);
+  plan.run = run;
+  return plan;
+}
+
+}  // namespace
+
+const PanelKernels& panel_kernels([[maybe_unused]] Isa isa) {
+#if defined(__x86_64__)
+  if (isa >= Isa::avx512_bf16) return isa_avx512_bf16::kPanelKernels;
+  if (isa >= Isa::avx512) return isa_avx512::kPanelKernels;
+  if (isa >= Isa::avx2) return isa_avx2::kPanelKernels;
+#endif
+  return isa_plain::kPanelKernels;
+}
+
+ir::CpuKernel panel_product(Isa isa) {
+  constexpr const char* names[] = {"panels_plain", "panels_avx2", "panels_avx512",
+                                   "panels_avx512_bf16"};
+  const auto bf16_only = [](const OpInstance& node) -> std::string {
+    return node.in[0].dtype == DType::bf16 ? accepts(node) : "no bf16 operands";
+  };
+  std::function<std::string(const OpInstance&)> refuse = accepts;
+  if (isa == Isa::avx512_bf16) refuse = bf16_only;
+  return {names[static_cast<int>(isa)], isa, std::move(refuse),
+          [isa](const OpInstance& node) { return plan_for(node, isa); }};
+}
+
+}  // namespace rhea::ops

@@ -1,0 +1,153 @@
+// Packers of single panels, for kernel files (rules in simd.h). Layouts: rhea/ir/type.h. Words are
+// 32 bits: one f32 or two bf16.
+#pragma once
+#include "rhea/ops/simd.h"
+
+namespace rhea::RHEA_ISA_NAMESPACE {
+
+#if RHEA_ISA >= 2
+// Transposes 16 x 16 words.
+RHEA_INLINE void transpose_16(__m512i (&r)[16]) {
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+    r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0x88);
+    t[4 + i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0xdd);
+    t[8 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0x88);
+    t[12 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0xdd);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0x88);
+    r[8 + i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0xdd);
+    r[4 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0x88);
+    r[12 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0xdd);
+  }
+}
+#endif
+
+// dst[s][c] = word s of row c for `steps` whole words of `columns` rows, `stride` bytes apart;
+// missing columns up to Width are zero.
+template <int Width>
+RHEA_INLINE void transpose_words(const char* src, int64_t stride, int64_t columns, int64_t steps,
+                                 uint32_t* dst) {
+#if RHEA_ISA >= 2
+  for (int64_t s = 0; s < steps; s += 16) {
+    const int64_t count = steps - s < 16 ? steps - s : 16;
+    const __mmask16 valid = first_lanes(count);
+    for (int c = 0; c < Width; c += 16) {
+      __m512i r[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i)
+        r[i] = c + i < columns ? _mm512_maskz_loadu_epi32(valid, src + (c + i) * stride + 4 * s)
+                               : _mm512_setzero_si512();
+      transpose_16(r);
+      for (int64_t i = 0; i < count; ++i) _mm512_storeu_si512(dst + (s + i) * Width + c, r[i]);
+    }
+  }
+#else
+  for (int64_t s = 0; s < steps; ++s) {
+    for (int64_t c = 0; c < Width; ++c) {
+      uint32_t word = 0;
+      if (c < columns) __builtin_memcpy(&word, src + c * stride + 4 * s, 4);
+      dst[s * Width + c] = word;
+    }
+  }
+#endif
+}
+
+// dst[s][c] = (row 2s, row 2s+1) at column c, for `steps` pairs of bf16 rows; missing columns up to
+// Width and a missing last row are zero. Rows are far apart, so no hardware prefetcher sees them
+// coming: they are touched some steps ahead.
+template <int Width>
+RHEA_INLINE void interleave_rows(const uint16_t* src, int64_t ld, int64_t columns, int64_t rows,
+                                 uint32_t* dst) {
+  constexpr int kAhead = 8;
+  const int64_t steps = (rows + 1) / 2;
+  for (int64_t s = 0; s < steps; ++s) {
+    const uint16_t* first = src + 2 * s * ld;
+    const bool has_second = 2 * s + 1 < rows;
+    if (2 * (s + kAhead) + 1 < rows) {
+      for (int c = 0; c < Width; c += 32) {
+        __builtin_prefetch(first + 2 * kAhead * ld + c);
+        __builtin_prefetch(first + (2 * kAhead + 1) * ld + c);
+      }
+    }
+    for (int c = 0; c < Width; c += 16) {
+      const int64_t valid = columns - c < 0 ? 0 : columns - c;
+      const u16x16 low = valid >= 16 ? load_u16(first + c) : load_u16_n(first + c, valid);
+      u16x16 high = {};
+      if (has_second)
+        high = valid >= 16 ? load_u16(first + ld + c) : load_u16_n(first + ld + c, valid);
+      const u32x16 words =
+          __builtin_convertvector(low, u32x16) | (__builtin_convertvector(high, u32x16) << 16);
+      __builtin_memcpy(dst + s * Width + c, &words, 64);
+    }
+  }
+}
+
+// dst[s][c] = row s at column c, for f32 rows; missing columns up to Width are zero.
+template <int Width>
+RHEA_INLINE void copy_rows(const float* src, int64_t ld, int64_t columns, int64_t rows,
+                           float* dst) {
+  constexpr int kAhead = 8;
+  for (int64_t s = 0; s < rows; ++s) {
+    const float* row = src + s * ld;
+    if (s + kAhead < rows) {
+      for (int c = 0; c < Width; c += 16) __builtin_prefetch(row + kAhead * ld + c);
+    }
+    for (int c = 0; c < Width; c += 16) {
+      const int64_t valid = columns - c < 0 ? 0 : columns - c;
+      store(dst + s * Width + c, valid >= 16 ? load(row + c) : load_n(row + c, valid));
+    }
+  }
+}
+
+// A whole panel of 64 columns whose reduction has `k` elements, `depth` with padding; Element is
+// float or uint16_t. nk: columns are rows of the matrix (ld elements apart), the reduction is
+// contiguous.
+template <class Element>
+RHEA_INLINE void pack_panel_nk(const Element* src, int64_t ld, int64_t columns, int64_t k,
+                               int64_t depth, void* panel) {
+  constexpr int64_t kPair = 4 / static_cast<int64_t>(sizeof(Element));
+  uint32_t* dst = static_cast<uint32_t*>(panel);
+  const int64_t whole = k / kPair;
+  const int64_t bytes = static_cast<int64_t>(sizeof(Element));
+  transpose_words<64>(reinterpret_cast<const char*>(src), ld * bytes, columns, whole, dst);
+  int64_t done = whole;
+  if constexpr (kPair == 2) {
+    if (k % 2 != 0) {
+      for (int64_t c = 0; c < 64; ++c) dst[done * 64 + c] = c < columns ? src[c * ld + k - 1] : 0;
+      ++done;
+    }
+  }
+  __builtin_memset(dst + done * 64, 0, static_cast<uint64_t>(depth / kPair - done) * 256);
+}
+// kn: columns are contiguous, the reduction runs along rows ld elements apart.
+RHEA_INLINE void pack_panel_kn(const float* src, int64_t ld, int64_t columns, int64_t k,
+                               int64_t depth, void* panel) {
+  float* dst = static_cast<float*>(panel);
+  copy_rows<64>(src, ld, columns, k, dst);
+  __builtin_memset(dst + k * 64, 0, static_cast<uint64_t>(depth - k) * 256);
+}
+RHEA_INLINE void pack_panel_kn(const uint16_t* src, int64_t ld, int64_t columns, int64_t k,
+                               int64_t depth, void* panel) {
+  uint32_t* dst = static_cast<uint32_t*>(panel);
+  interleave_rows<64>(src, ld, columns, k, dst);
+  const int64_t done = (k + 1) / 2;
+  __builtin_memset(dst + done * 64, 0, static_cast<uint64_t>(depth / 2 - done) * 256);
+}
+
+}  // namespace rhea::RHEA_ISA_NAMESPACE

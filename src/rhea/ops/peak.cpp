@@ -1,0 +1,121 @@
+#include "rhea/ops/peak.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "rhea/base/cpu_features.h"
+#include "rhea/base/error.h"
+#include "rhea/base/mapped_file.h"
+
+namespace rhea::isa_plain {
+double peak_chains_f32(int64_t count);
+double peak_chains_bf16(int64_t count);
+}  // namespace rhea::isa_plain
+#if defined(__x86_64__)
+namespace rhea::isa_avx2 {
+double peak_chains_f32(int64_t count);
+double peak_chains_bf16(int64_t count);
+}  // namespace rhea::isa_avx2
+namespace rhea::isa_avx512 {
+double peak_chains_f32(int64_t count);
+double peak_chains_bf16(int64_t count);
+}  // namespace rhea::isa_avx512
+namespace rhea::isa_avx512_bf16 {
+double peak_chains_f32(int64_t count);
+double peak_chains_bf16(int64_t count);
+}  // namespace rhea::isa_avx512_bf16
+#endif
+
+namespace rhea::ops {
+namespace {
+
+double (*chains_for(DType dtype))(int64_t) {
+  const bool wide = dtype != DType::bf16;
+#if defined(__x86_64__)
+  switch (active_isa()) {
+    case Isa::avx512_bf16:
+      return wide ? isa_avx512_bf16::peak_chains_f32 : isa_avx512_bf16::peak_chains_bf16;
+    case Isa::avx512:
+      return wide ? isa_avx512::peak_chains_f32 : isa_avx512::peak_chains_bf16;
+    case Isa::avx2:
+      return wide ? isa_avx2::peak_chains_f32 : isa_avx2::peak_chains_bf16;
+    default:
+      break;
+  }
+#endif
+  return wide ? isa_plain::peak_chains_f32 : isa_plain::peak_chains_bf16;
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::filesystem::path cache_file() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "rhea" / "peak.txt";
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return {};
+  return std::filesystem::path(home) / ".cache" / "rhea" / "peak.txt";
+}
+
+}  // namespace
+
+double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds) {
+  const auto chains = chains_for(dtype);
+  double best = 0;
+  const double end = seconds_now() + seconds;
+  do {
+    // Long enough that waking the threads does not count, short enough for several tries: the best
+    // one was not disturbed.
+    constexpr int64_t kCount = 200000;
+    const int64_t items = pool.num_threads();
+    std::vector<double> done(static_cast<size_t>(items));
+    const double start = seconds_now();
+    pool.parallel_for(items, [&](int64_t begin, int64_t finish, int) {
+      for (int64_t i = begin; i < finish; ++i) done[static_cast<size_t>(i)] = chains(kCount);
+    });
+    double flops = 0;
+    for (const double x : done) flops += x;
+    best = std::max(best, flops / (seconds_now() - start));
+  } while (seconds_now() < end);
+  return best;
+}
+
+double measured_peak_flops(DType dtype, ThreadPool& pool) {
+  const auto file = cache_file();
+  const std::string key = fmt::format("{}|{}|{}|{}", cpu_brand(), isa_name(active_isa()),
+                                      dtype == DType::bf16 ? "bf16" : "f32", pool.num_threads());
+  std::string kept;
+  if (!file.empty()) {
+    std::ifstream in(file);
+    std::string line;
+    while (std::getline(in, line)) {
+      const auto tab = line.rfind('\t');
+      if (tab == std::string::npos) continue;
+      if (line.substr(0, tab) == key) {
+        const double value = std::strtod(line.c_str() + tab + 1, nullptr);
+        if (value > 0) return value;
+      } else {
+        kept += line + "\n";
+      }
+    }
+  }
+  const double peak = measure_peak_flops(dtype, pool);
+  if (!file.empty()) {
+    try {
+      std::filesystem::create_directories(file.parent_path());
+      write_file_atomic(file, kept + fmt::format("{}\t{:.6g}\n", key, peak));
+    } catch (const std::exception&) {
+      // A cache that cannot be written costs 0.2 s next time and nothing else.
+    }
+  }
+  return peak;
+}
+
+}  // namespace rhea::ops
