@@ -7,6 +7,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"config", "the resolved config of a run as JSON; --list: modules and functions", cmd_config},
     {"doctor", "what this machine has, and what is missing for what", cmd_doctor},
+    {"tokenizer", "text to ids and back: encode, decode, train, info", cmd_tokenizer},
     {"version", "version, git revision, compiler, CPU features, oneDNN version", cmd_version},
 };
 

@@ -21,6 +21,7 @@ std::span<const Command> commands();
 
 int cmd_config(Args args);
 int cmd_doctor(Args args);
+int cmd_tokenizer(Args args);
 int cmd_version(Args args);
 
 }  // namespace rhea::cli

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 #include <new>
 #include <numeric>
 #include <vector>
@@ -88,7 +89,11 @@ int guarded(const std::function<int()>& body) {
     return static_cast<int>(code);
   };
   try {
-    return body();
+    const int code = body();
+    // Output that was lost, say on a full disk, must not look like success.
+    if (!std::cout.flush() || std::fflush(stdout) != 0)
+      return report("standard output could not be written", ExitCode::out_of_memory);
+    return code;
   } catch (const ExitError& error) {
     return report(error.what(), error.code());
   } catch (const std::bad_alloc&) {
