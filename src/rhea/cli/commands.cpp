@@ -5,6 +5,8 @@ namespace rhea::cli {
 namespace {
 
 constexpr Command kCommands[] = {
+    {"train", "train a model: --module M --config F [--section.option value ...]", cmd_train},
+    {"score", "logits, loss and gradients of a published model folder", cmd_score},
     {"config", "the resolved config of a run as JSON; --list: modules and functions", cmd_config},
     {"doctor", "what this machine has, and what is missing for what", cmd_doctor},
     {"tokenizer", "text to ids and back: encode, decode, train, info", cmd_tokenizer},

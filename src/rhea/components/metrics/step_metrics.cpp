@@ -1,0 +1,167 @@
+// The step line is a contract: fields, order and widths are those that log readers of torchtitan
+// expect.
+#include "rhea/components/metrics/step_metrics.h"
+
+#include <fmt/core.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+#include "rhea/base/log.h"
+
+namespace rhea::metrics {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+// 1234567 -> "1,234,567"
+std::string with_commas(int64_t value) {
+  const std::string digits = fmt::format("{}", value);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Text in a terminal colour, or as it is.
+struct Painter {
+  bool on;
+  std::string operator()(const char* color, std::string text) const {
+    return on ? fmt::format("\033[{}m{}\033[39m", color, text) : text;
+  }
+};
+
+}  // namespace
+
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+int64_t machine_memory_bytes() {
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+}
+
+StepMetrics::StepMetrics(StepMetricsOptions options)
+    : options_(std::move(options)), window_start_(std::chrono::steady_clock::now()) {
+  if (options_.enable_jsonl)
+    jsonl_ = std::make_unique<JsonlWriter>(options_.dump_folder / "metrics" / "rank_0.jsonl");
+  if (options_.enable_tensorboard) {
+    const auto folder = tensorboard_folder(options_.dump_folder, options_.save_tb_folder,
+                                           static_cast<int64_t>(std::time(nullptr)), std::nullopt);
+    events_ = std::make_unique<EventWriter>(folder, unix_time());
+    log::info("metrics", "TensorBoard logging enabled. Logs will be saved at {}", folder.string());
+  }
+}
+
+void StepMetrics::count_step(int64_t tokens) {
+  window_tokens_ += tokens;
+  ++window_steps_;
+}
+
+void StepMetrics::log_step(int64_t step, double loss, double max_loss, double grad_norm,
+                           int64_t tokens_seen, const std::vector<Metric>& rates) {
+  const auto now = std::chrono::steady_clock::now();
+  const double elapsed =
+      std::max(std::chrono::duration<double>(now - window_start_).count() - excluded_, 1e-9);
+  const double tps = static_cast<double>(window_tokens_) / elapsed;
+  const double tflops = options_.flops_per_token * tps / 1e12;
+  const double gib = static_cast<double>(options_.planned_bytes) / kGiB;
+  const double percent = 100 * static_cast<double>(options_.planned_bytes) /
+                         static_cast<double>(options_.machine_bytes);
+  const double mfu =
+      options_.peak_flops ? 100 * options_.flops_per_token * tps / *options_.peak_flops : NAN;
+  seconds_per_step_ = elapsed / static_cast<double>(std::max<int64_t>(window_steps_, 1));
+
+  if (options_.progress) std::fputs("\r\033[K", stdout);
+  const Painter paint{options_.colors};
+  log::info("metrics", "{}  {}  {}  {}  {}  {}  {}", paint("31", fmt::format("step: {:2}", step)),
+            paint("32", fmt::format("loss: {:8.5f}", loss)),
+            paint("38;2;180;60;0", fmt::format("grad_norm: {:7.4f}", grad_norm)),
+            paint("38;2;54;234;195", fmt::format("memory: {:5.2f}GiB({:.2f}%)", gib, percent)),
+            paint("34", fmt::format("tps: {}", with_commas(std::llround(tps)))),
+            paint("36", fmt::format("tflops: {:.2f}", tflops)),
+            paint("35", std::isnan(mfu) ? "mfu: N/A" : fmt::format("mfu: {:.2f}%", mfu)));
+
+  const double resident = static_cast<double>(peak_resident_bytes());
+  std::vector<Metric> metrics = {
+      {"loss_metrics/global_avg_loss", loss},
+      {"loss_metrics/global_max_loss", max_loss},
+      {"grad_norm", grad_norm},
+      {"throughput(tps)", tps},
+      {"tflops", tflops},
+      {"mfu(%)", mfu},
+      {"time_metrics/end_to_end(s)", seconds_per_step_},
+      {"time_metrics/data_loading(s)",
+       times_.data / static_cast<double>(std::max<int64_t>(window_steps_, 1))},
+      {"time_metrics/data_loading(%)", 100 * times_.data / elapsed},
+      {"time_metrics/forward_backward(s)",
+       times_.forward_backward / static_cast<double>(std::max<int64_t>(window_steps_, 1))},
+      {"time_metrics/optimizer(s)",
+       times_.optimizer / static_cast<double>(std::max<int64_t>(window_steps_, 1))},
+      {"time_metrics/checkpoint(s)", times_.checkpoint},
+      {"memory/max_active(GiB)", gib},
+      {"memory/max_active(%)", percent},
+      {"memory/max_reserved(GiB)", resident / kGiB},
+      {"memory/max_reserved(%)", 100 * resident / static_cast<double>(options_.machine_bytes)},
+      {"memory/num_alloc_retries", 0},
+      {"memory/num_ooms", 0},
+      {"n_tokens_seen", static_cast<double>(tokens_seen)},
+  };
+  metrics.insert(metrics.end(), rates.begin(), rates.end());
+  write(step, metrics);
+  window_start_ = now;
+  excluded_ = 0;
+  window_tokens_ = window_steps_ = 0;
+  times_ = {};
+}
+
+void StepMetrics::log_validation(int64_t step, double loss, int64_t tokens, double seconds) {
+  const double tps = static_cast<double>(tokens) / std::max(seconds, 1e-9);
+  const double gib = static_cast<double>(options_.planned_bytes) / kGiB;
+  const double percent = 100 * static_cast<double>(options_.planned_bytes) /
+                         static_cast<double>(options_.machine_bytes);
+  if (options_.progress) std::fputs("\r\033[K", stdout);
+  const Painter paint{options_.colors};
+  log::info("metrics", "{}  {}  {}  {}", paint("33", fmt::format("validate step: {:2}", step)),
+            paint("32", fmt::format("loss: {:7.4f}", loss)),
+            paint("38;2;54;234;195", fmt::format("memory: {:5.2f}GiB({:.2f}%)", gib, percent)),
+            paint("34", fmt::format("tps: {}", with_commas(std::llround(tps)))));
+  write(step, {{"validation_metrics/loss", loss},
+               {"validation_metrics/throughput(tps)", tps},
+               {"validation_metrics/memory/max_active(GiB)", gib},
+               {"validation_metrics/memory/max_active(%)", percent}});
+  exclude(seconds);
+}
+
+void StepMetrics::show_progress(int64_t step) {
+  if (!options_.progress || seconds_per_step_ == 0) return;
+  const auto remaining =
+      static_cast<int64_t>(static_cast<double>(options_.total_steps - step) * seconds_per_step_);
+  fmt::print("\r\033[Kstep {}/{}, {}:{:02}:{:02} left", step, options_.total_steps,
+             remaining / 3600, remaining / 60 % 60, remaining % 60);
+  std::fflush(stdout);
+}
+
+void StepMetrics::write(int64_t step, const std::vector<Metric>& metrics) {
+  const double now = unix_time();
+  if (jsonl_) jsonl_->write(step, now, metrics);
+  if (events_) {
+    for (const Metric& metric : metrics) events_->scalar(metric.key, metric.value, step, now);
+    events_->flush();
+  }
+}
+
+}  // namespace rhea::metrics

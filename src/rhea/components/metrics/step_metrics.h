@@ -1,0 +1,71 @@
+// What is logged about a step: the console line, JSON lines, TensorBoard.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rhea/components/metrics/jsonl.h"
+#include "rhea/components/metrics/tensorboard.h"
+
+namespace rhea::metrics {
+
+struct StepMetricsOptions {
+  std::filesystem::path dump_folder;
+  bool enable_jsonl = true;
+  bool enable_tensorboard = false;
+  std::string save_tb_folder = "tb";
+  bool colors = false;
+  bool progress = false;  // a line with the remaining time that is rewritten in place
+  double flops_per_token = 0;
+  std::optional<double> peak_flops;  // empty: mfu N/A
+  int64_t planned_bytes = 0;         // of this process
+  int64_t machine_bytes = 0;
+  int64_t total_steps = 0;
+};
+
+// Seconds spent since the last logged line, by what the step does.
+struct StepTimes {
+  double data = 0, forward_backward = 0, optimizer = 0, checkpoint = 0;
+};
+
+class StepMetrics {
+ public:
+  explicit StepMetrics(StepMetricsOptions options);
+
+  // Counts a finished step of `tokens` tokens (padding included).
+  void count_step(int64_t tokens);
+  StepTimes& times() { return times_; }
+  // Writes the line of `step` and starts a new window. `rates`: (key, learning rate) per param
+  // group.
+  void log_step(int64_t step, double loss, double max_loss, double grad_norm, int64_t tokens_seen,
+                const std::vector<Metric>& rates);
+  // `seconds` and `tokens` of this validation; the training window is not touched, but for the time
+  // that passed.
+  void log_validation(int64_t step, double loss, int64_t tokens, double seconds);
+  // Takes time that is no training (validation, a first compile) out of the window.
+  void exclude(double seconds) { excluded_ += seconds; }
+  void show_progress(int64_t step);
+
+ private:
+  void write(int64_t step, const std::vector<Metric>& metrics);
+
+  StepMetricsOptions options_;
+  std::unique_ptr<JsonlWriter> jsonl_;
+  std::unique_ptr<EventWriter> events_;
+  std::chrono::steady_clock::time_point window_start_;
+  double excluded_ = 0;
+  int64_t window_tokens_ = 0, window_steps_ = 0;
+  StepTimes times_;
+  double seconds_per_step_ = 0;
+};
+
+// Peak resident bytes of this process so far, and the memory of the machine (or of its control
+// group).
+int64_t peak_resident_bytes();
+int64_t machine_memory_bytes();
+
+}  // namespace rhea::metrics

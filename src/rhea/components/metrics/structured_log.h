@@ -1,0 +1,45 @@
+// structured_logs/rank_r.jsonl: when each phase of the run began and ended, for tools.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+
+namespace rhea::metrics {
+
+// One object per event: rank, source, step, relative_step, log_type_name, value, step_tags,
+// time_us, seq_id.
+class StructuredLog {
+ public:
+  // An empty path writes nothing.
+  StructuredLog(const std::filesystem::path& file, int rank);
+  ~StructuredLog();
+  StructuredLog(const StructuredLog&) = delete;
+  StructuredLog& operator=(const StructuredLog&) = delete;
+
+  void set_step(int64_t step);
+  void scalar(std::string_view name, double value);
+
+  // `name`_start when made, `name`_end when destroyed, `name`_error when an exception passes.
+  class Span {
+   public:
+    Span(StructuredLog& log, std::string_view name);
+    ~Span();
+    Span(const Span&) = delete;
+    Span& operator=(const Span&) = delete;
+
+   private:
+    StructuredLog& log_;
+    std::string_view name_;
+    int exceptions_;
+  };
+
+ private:
+  void event(std::string_view name, std::string_view suffix, double value);
+
+  std::FILE* file_ = nullptr;
+  int rank_;
+  int64_t step_ = 0, first_step_ = -1, sequence_ = 0;
+};
+
+}  // namespace rhea::metrics

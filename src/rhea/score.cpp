@@ -1,0 +1,191 @@
+// One graph: logits, and the loss and its gradients when labels are given.
+#include "rhea/score.h"
+
+#include <algorithm>
+#include <map>
+
+#include "rhea/base/error.h"
+#include "rhea/base/log.h"
+#include "rhea/components/safetensors/reader.h"
+#include "rhea/components/safetensors/writer.h"
+#include "rhea/exec/cpu/backend.h"
+#include "rhea/ops/ops.h"
+#include "rhea/passes/autodiff.h"
+#include "rhea/passes/simplify.h"
+#include "rhea/published_model.h"
+
+namespace rhea {
+namespace {
+
+struct Tokens {
+  int64_t rows = 0, length = 0;
+  std::vector<int32_t> ids, labels, positions;  // labels empty: none given
+  int64_t num_valid = 0;
+};
+
+std::vector<int32_t> read_ids(const safetensors::File& file, const char* name,
+                              const std::vector<int64_t>& shape) {
+  const auto& tensor = file.at(name);
+  if (tensor.shape.size() != 2 || (!shape.empty() && tensor.shape != shape))
+    throw Error("{}: {} is {}, expected two dims as input_ids has", file.path().string(), name,
+                tensor.describe());
+  std::vector<int32_t> ids;
+  for (const int64_t id : safetensors::read_vector<int64_t>(tensor)) {
+    try {
+      ids.push_back(narrow<int32_t>(id));
+    } catch (const Error&) {
+      throw Error("{}: {} holds {}, which is no token id", file.path().string(), name, id);
+    }
+  }
+  return ids;
+}
+
+Tokens read_tokens(const std::filesystem::path& path, int64_t vocab_size) {
+  const safetensors::File file(path);
+  Tokens tokens;
+  tokens.ids = read_ids(file, "input_ids", {});
+  const auto& shape = file.at("input_ids").shape;
+  tokens.rows = shape[0];
+  tokens.length = shape[1];
+  if (tokens.ids.empty())
+    throw Error("{}: input_ids {} is empty", path.string(), file.at("input_ids").describe());
+  const auto place = [&](size_t i) {
+    return fmt::format("row {}, position {}", static_cast<int64_t>(i) / tokens.length,
+                       static_cast<int64_t>(i) % tokens.length);
+  };
+  for (size_t i = 0; i < tokens.ids.size(); ++i) {
+    if (tokens.ids[i] < 0 || tokens.ids[i] >= vocab_size)
+      throw Error("{}: input_ids {}: {} is outside the vocabulary [0, {})", path.string(), place(i),
+                  tokens.ids[i], vocab_size);
+  }
+  if (file.find("labels") != nullptr) {
+    tokens.labels = read_ids(file, "labels", shape);
+    for (size_t i = 0; i < tokens.labels.size(); ++i) {
+      if (tokens.labels[i] == -100) continue;
+      if (tokens.labels[i] < 0 || tokens.labels[i] >= vocab_size)
+        throw Error("{}: labels {}: {} is outside the vocabulary [0, {})", path.string(), place(i),
+                    tokens.labels[i], vocab_size);
+      ++tokens.num_valid;
+    }
+  }
+  if (file.find("position_ids") != nullptr) {
+    tokens.positions = read_ids(file, "position_ids", shape);
+    for (size_t i = 0; i < tokens.positions.size(); ++i) {
+      const int32_t position = tokens.positions[i];
+      const bool starts_row = static_cast<int64_t>(i) % tokens.length == 0;
+      if (position != 0 && (starts_row || position != tokens.positions[i - 1] + 1))
+        throw Error("{}: position_ids {}: {} neither restarts at 0 nor follows the one before it",
+                    path.string(), place(i), position);
+    }
+  } else {
+    for (size_t i = 0; i < tokens.ids.size(); ++i)
+      tokens.positions.push_back(static_cast<int32_t>(static_cast<int64_t>(i) % tokens.length));
+  }
+  return tokens;
+}
+
+safetensors::TensorView view(std::string name, std::vector<int64_t> shape, const void* data,
+                             int64_t bytes) {
+  return {std::move(name),
+          safetensors::ElementType::F32,
+          std::move(shape),
+          {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}};
+}
+
+}  // namespace
+
+void score(const ScoreOptions& options, ThreadPool& pool) {
+  const PublishedModel model(options.model, pool);
+  const int64_t vocab_size = model.decoder().vocab_size();
+  const Tokens tokens = read_tokens(options.input, vocab_size);
+  const bool has_labels = !tokens.labels.empty();
+  if (options.gradients && tokens.num_valid == 0)
+    throw Error("{}: --grads needs labels, at least one of them not -100", options.input.string());
+  const auto num_tokens = static_cast<int64_t>(tokens.ids.size());
+
+  ir::Graph traced;
+  nn::Trace trace(
+      traced, {.num_tokens = num_tokens, .seq_len = tokens.length, .compute_dtype = options.dtype});
+  const ir::Value logits = nn::logits(trace, model.decoder());
+  traced.output("logits", logits);
+  if (has_labels) {
+    const auto labels = traced.input(nn::kLabels, {DType::i32, {num_tokens}});
+    const auto scale = traced.input(nn::kLossScale, {DType::f32, {}});
+    const auto loss = ops::cross_entropy(logits, labels, scale);
+    traced.output("loss", loss);
+    if (options.gradients) {
+      std::vector<ir::Value> inputs;
+      for (const auto& parameter : trace.parameters())
+        inputs.push_back(trace.parameter_input(parameter));
+      const auto grads = passes::gradients(traced, loss, inputs);
+      for (size_t i = 0; i < grads.size(); ++i) {
+        const auto& parameter = trace.parameters()[i];
+        traced.output(
+            "grad." + parameter.fqn,
+            grads[i].valid() ? grads[i] : traced.constant(0, {DType::f32, parameter.shape}));
+      }
+    }
+  }
+  const ir::Graph graph = passes::simplify(traced);
+  const auto executable =
+      exec::cpu::compile(graph, pool, exec::cpu::make_arena(), {.name = "score"});
+
+  std::vector<float> out_logits(static_cast<size_t>(num_tokens * vocab_size));
+  std::vector<std::vector<float>> tables;
+  float loss = 0;
+  const auto scale =
+      static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(tokens.num_valid, 1)));
+  const int64_t longest = *std::max_element(tokens.positions.begin(), tokens.positions.end()) + 1;
+  for (const auto& spec : trace.rope_specs()) {
+    const auto size = static_cast<size_t>(tokens.length * spec.rotary_dim / 2);
+    tables.emplace_back(size);
+    tables.emplace_back(size);
+    nn::fill_tables(spec, tokens.length, longest, tables[tables.size() - 2].data(),
+                    tables.back().data());
+  }
+  std::map<std::string, std::vector<float>> grads;
+  for (const auto& input : graph.inputs()) {
+    const void* data = nullptr;
+    if (input.name == nn::kTokens)
+      data = tokens.ids.data();
+    else if (input.name == nn::kLabels)
+      data = tokens.labels.data();
+    else if (input.name == nn::kPositions)
+      data = tokens.positions.data();
+    else if (input.name == nn::kLossScale)
+      data = &scale;
+    for (size_t i = 0; data == nullptr && i < trace.rope_specs().size(); ++i) {
+      if (input.name == nn::Trace::rope_input(i, "cos")) data = tables[2 * i].data();
+      if (input.name == nn::Trace::rope_input(i, "sin")) data = tables[2 * i + 1].data();
+    }
+    executable->bind_input(input.name, data != nullptr ? data : model.data(input.name));
+  }
+  executable->bind_output("logits", out_logits.data());
+  if (has_labels) executable->bind_output("loss", &loss);
+  if (options.gradients) {
+    for (const auto& parameter : model.parameters()) {
+      auto& buffer = grads[parameter.fqn];
+      buffer.resize(static_cast<size_t>(ir::num_elements(parameter.shape)));
+      executable->bind_output("grad." + parameter.fqn, buffer.data());
+    }
+  }
+  executable->run();
+
+  std::vector<safetensors::TensorView> results;
+  results.push_back(view("logits", {tokens.rows, tokens.length, vocab_size}, out_logits.data(),
+                         num_tokens * vocab_size * 4));
+  if (has_labels) results.push_back(view("loss", {}, &loss, 4));
+  if (options.gradients) {
+    std::vector<checkpoint::NamedTensor> parts;
+    for (const auto& parameter : model.parameters())
+      add_parts(parts, parameter, DType::f32, grads[parameter.fqn].data(), "grad.");
+    for (const auto& part : parts)
+      results.push_back(view(part.name, part.shape, part.data, part.num_bytes()));
+  }
+  safetensors::write_file(options.output, results);
+  if (has_labels)
+    log::info("score", "loss {:.6f} over {} labels; written to {}", loss, tokens.num_valid,
+              options.output.string());
+}
+
+}  // namespace rhea

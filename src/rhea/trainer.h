@@ -1,0 +1,82 @@
+// The training loop of one rank.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rhea/base/error.h"
+#include "rhea/base/thread_pool.h"
+#include "rhea/components/checkpoint/checkpointer.h"
+#include "rhea/components/data/data_loader.h"
+#include "rhea/components/lr_scheduler/lr_scheduler.h"
+#include "rhea/components/metrics/step_metrics.h"
+#include "rhea/components/metrics/structured_log.h"
+#include "rhea/components/signals/stop_signals.h"
+#include "rhea/components/train_step/train_step.h"
+#include "rhea/config/trainer_config.h"
+#include "rhea/models/facts.h"
+
+namespace rhea {
+
+// Builds everything that a validated config describes, then trains. Prints the start-up lines in
+// the order that log readers rely on. Throws Error or ExitError; the caller turns them into exit
+// codes.
+class Trainer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // `start` is when the process began: training.max_wall_time counts from there.
+  explicit Trainer(TrainerConfig config, Clock::time_point start = Clock::now());
+  ~Trainer();
+
+  ExitCode train();
+
+  // For tools and tests.
+  const train_step::TrainStep& step() const { return *step_; }
+  int64_t current_step() const { return current_step_; }
+
+ private:
+  struct StepResult {
+    double loss = 0, max_loss = 0, grad_norm = 0;
+    bool updated = false;
+  };
+
+  void build_model();
+  void build_data();
+  void build_metrics();
+  void load_checkpoint();
+
+  // Fetches the step's microbatches; false when the data have run out.
+  bool fetch();
+  StepResult train_one_step();
+  void check_ids(const data::Batch& batch) const;
+  void stop_if_non_finite(const StepResult& result);
+  void validate();
+  void save(checkpoint::SaveReason reason);
+  ExitCode stop_on_request(signals::StopRequest::Cause cause);
+
+  TrainerConfig config_;
+  uint64_t seed_ = 0;
+  int64_t accumulation_ = 1;
+  int64_t global_batch_size_ = 0;
+  signals::StopSignals stop_signals_;
+  signals::StopRequest stop_request_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<metrics::StructuredLog> events_;
+  std::unique_ptr<train_step::TrainStep> step_;
+  models::ModelFacts facts_;
+  lr_scheduler::Schedule schedule_;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
+  std::unique_ptr<data::DataLoader> loader_;
+  std::unique_ptr<checkpoint::Checkpointer> checkpointer_;
+  std::unique_ptr<metrics::StepMetrics> metrics_;
+  std::vector<data::Batch> batches_;  // of the current step
+
+  int64_t current_step_ = 0;    // optimizer steps done, skipped ones included
+  int64_t optimizer_step_ = 0;  // updates the optimizer's state has seen
+  int64_t tokens_seen_ = 0;
+  int64_t skipped_steps_ = 0;
+};
+
+}  // namespace rhea

@@ -1,0 +1,179 @@
+// Start-up: what is built, in the order of the log lines.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+
+#include "rhea/base/cpu_features.h"
+#include "rhea/base/log.h"
+#include "rhea/base/version.h"
+#include "rhea/config/json.h"
+#include "rhea/config/validate.h"
+#include "rhea/models/registry.h"
+#include "rhea/ops/peak.h"
+#include "rhea/trainer.h"
+#include "rhea/trainer_options.h"
+#include "rhea/trainer_state.h"
+
+namespace rhea {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr const char* kLog = "train";
+
+uint64_t draw_seed() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 16) ^ device();
+}
+
+void log_recompute(const std::string& mode) {
+  if (mode == "none") return;
+  const char* names = mode == "full"        ? "FullAC"
+                      : mode == "selective" ? "SelectiveAC"
+                                            : "MemoryBudgetAC";
+  log::info(kLog, "Applied {} activation checkpointing to the model", names);
+}
+
+}  // namespace
+
+Trainer::Trainer(TrainerConfig config, Clock::time_point start)
+    : config_(std::move(config)),
+      stop_request_(signals::parse_wall_time(config_.training.max_wall_time), start),
+      pool_(std::make_unique<ThreadPool>(static_cast<int>(config_.executor.num_threads))) {
+  log::info(kLog, "rhea version: {}", version_line());
+  log::info(
+      kLog,
+      "Building device mesh with parallelism: pp=1, dp_replicate=1, dp_shard=1, cp=1, tp=1, ep=1");
+  log::info(kLog, "Successfully created meshes with active dimensions: []");
+  if (config_.debug.print_config)
+    log::info(kLog, "Running with configs: {}", config::to_json(config_, -1));
+  if (config_.debug.save_config_file) {
+    const auto path = std::filesystem::path(config_.dump_folder) / *config_.debug.save_config_file;
+    config::save_json(config_, path.string());
+    log::info(kLog, "Saved job configs to {}", path.string());
+  }
+  if (config_.debug.deterministic)
+    log::info(kLog, "Deterministic algorithm enabled (expect perf degradation).");
+  if (config_.debug.detect_anomaly)
+    log::warning(kLog,
+                 "Anomaly detection enabled. Every intermediate is checked; training is slow.");
+  seed_ = config_.debug.seed ? static_cast<uint64_t>(*config_.debug.seed) : draw_seed();
+  if (!config_.debug.seed) log::info(kLog, "debug.seed is not set; drawn: {}", seed_);
+  events_ = std::make_unique<metrics::StructuredLog>(
+      config_.debug.enable_structured_logging
+          ? std::filesystem::path(config_.dump_folder) / "structured_logs/rank_0.jsonl"
+          : std::filesystem::path(),
+      0);
+  accumulation_ = config::accumulation_steps(config_, 1);
+  global_batch_size_ = config::resolved_global_batch_size(config_, 1);
+
+  build_model();
+  build_data();
+  build_metrics();
+  log::info(kLog,
+            "Trainer is initialized with local batch size {}, global batch size {}, gradient "
+            "accumulation steps {}, "
+            "sequence length {}, total steps {} (warmup {})",
+            config_.training.local_batch_size, global_batch_size_, accumulation_,
+            config_.training.seq_len, config_.training.steps, schedule_.warmup);
+  load_checkpoint();
+}
+
+void Trainer::build_model() {
+  const metrics::StructuredLog::Span span(*events_, "model.build");
+  const auto& model = models::decoder(config_.model_spec);
+  const std::string name = fmt::format("{} {}", config_.model_spec.name, config_.model_spec.flavor);
+  log::info(kLog, "Building {}", name);
+  const int64_t memory = metrics::machine_memory_bytes();
+  log::info(kLog, "CPU capacity: {} with {:.2f}GiB memory", cpu_brand(),
+            static_cast<double>(memory) / kGiB);
+
+  const auto options = step_options(config_);
+  auto graphs = train_step::build_step_graphs(model, options);
+  facts_ = models::model_facts(model, graphs.parameters, config_.training.seq_len);
+  log::info(kLog, "Model {} size: {:L} total parameters", name, facts_.num_parameters);
+  log_recompute(config_.activation_checkpoint.mode);
+  step_ = std::make_unique<train_step::TrainStep>(std::move(graphs), options.trace,
+                                                  compile_options(config_), *pool_);
+  const auto& planned = step_->memory();
+  const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
+  log::info(kLog, "CPU memory usage for model: {:.2f}GiB({:.2f}%)", gib(planned.parameters),
+            100 * gib(planned.parameters) / gib(memory));
+  log::info(kLog,
+            "Planned peak memory: {:.2f} GiB (parameters {:.2f}, gradients {:.2f}, optimizer "
+            "{:.2f}, activations {:.2f}, "
+            "prepared weights {:.2f}, scratch {:.2f})",
+            gib(planned.total()), gib(planned.parameters), gib(planned.gradients),
+            gib(planned.optimizer), gib(planned.activations), gib(planned.prepared),
+            gib(planned.scratch));
+  const auto& groups = step_->graphs().groups;
+  for (size_t i = 0; i < groups.groups.size(); ++i) {
+    const auto& group = groups.groups[i];
+    const auto tensors = std::count(groups.group_of.begin(), groups.group_of.end(), i);
+    log::info(kLog, "Optimizer {} (model_part=0): {} params [{}] {}, {:L} of {:L} elements decayed",
+              group.optimizer_name, tensors, group.pattern, group.describe(),
+              group.weight_decay != 0 ? group.num_parameters : 0, group.num_parameters);
+  }
+  std::vector<std::string> warnings;
+  schedule_ = lr_scheduler::make_schedule(config_.lr_scheduler, config_.training.steps, warnings);
+  for (const auto& warning : warnings) log::warning(kLog, "{}", warning);
+}
+
+void Trainer::build_data() {
+  const metrics::StructuredLog::Span span(*events_, "dataloader.build");
+  const int64_t vocab_size = models::decoder(config_.model_spec).vocab_size();
+  tokenizer_ = load_tokenizer_for(config_);
+  if (tokenizer_) tokenizer::check_vocabulary(*tokenizer_, vocab_size);
+  auto options = loader_options(config_, config_.dataloader);
+  options.vocab_size = vocab_size;
+  loader_ = std::make_unique<data::DataLoader>(options, tokenizer_);
+  log::info(kLog, "Preparing {}", loader_->description());
+}
+
+void Trainer::build_metrics() {
+  std::optional<double> peak = config_.metrics.peak_flops;
+  if (!peak) {
+    const bool bf16 = config_.training.dtype == "bfloat16" ||
+                      config_.training.mixed_precision_param == "bfloat16";
+    peak = ops::measured_peak_flops(bf16 ? DType::bf16 : DType::f32, *pool_);
+  }
+  log::info(kLog, "Peak FLOPS used for computing MFU: {:.3e}", *peak);
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  metrics_ = std::make_unique<metrics::StepMetrics>(
+      metrics::StepMetricsOptions{.dump_folder = config_.dump_folder,
+                                  .enable_jsonl = config_.metrics.enable_jsonl,
+                                  .enable_tensorboard = config_.metrics.enable_tensorboard,
+                                  .save_tb_folder = config_.metrics.save_tb_folder,
+                                  .colors = terminal && !config_.metrics.disable_color_printing,
+                                  .progress = terminal,
+                                  .flops_per_token = static_cast<double>(facts_.flops_per_token),
+                                  .peak_flops = peak,
+                                  .planned_bytes = step_->memory().total(),
+                                  .machine_bytes = metrics::machine_memory_bytes(),
+                                  .total_steps = config_.training.steps});
+}
+
+void Trainer::load_checkpoint() {
+  const metrics::StructuredLog::Span span(*events_, "checkpoint_load");
+  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(
+      config_.checkpoint, checkpoint::RunFolders{config_.dump_folder, config_.hf_assets_path},
+      make_key_map(config_.model_spec));
+  if (config_.checkpoint.enable)
+    log::info(kLog, "Checkpointing active. Checkpoints will be loaded from and saved to {}",
+              checkpointer_->folder().string());
+  const auto tensors = checkpoint_tensors(*step_);
+  step_->initialise(seed_);
+  const auto loaded = checkpointer_->load(tensors);
+  step_->parameters_changed();
+  if (loaded.source == checkpoint::Loaded::Source::fresh) return;
+  TrainState state;
+  read_state(loaded.state, state);
+  current_step_ = loaded.source == checkpoint::Loaded::Source::resumed ? loaded.step : state.step;
+  optimizer_step_ = state.optimizer_step;
+  tokens_seen_ = state.tokens_seen;
+  if (const auto at = loaded.state.find("dataloader"); at != loaded.state.end())
+    loader_->restore(at->second);
+}
+
+}  // namespace rhea

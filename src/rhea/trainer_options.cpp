@@ -1,0 +1,89 @@
+// One function per component.
+#include "rhea/trainer_options.h"
+
+#include <filesystem>
+
+#include "rhea/base/error.h"
+#include "rhea/base/log.h"
+
+namespace rhea {
+
+train_step::StepOptions step_options(const TrainerConfig& config) {
+  train_step::StepOptions options;
+  options.trace.seq_len = config.training.seq_len;
+  options.trace.num_tokens = config.training.local_batch_size * config.training.seq_len;
+  options.trace.param_dtype = parse_dtype(config.training.dtype);
+  options.trace.compute_dtype = options.trace.param_dtype == DType::bf16
+                                    ? DType::bf16
+                                    : parse_dtype(config.training.mixed_precision_param);
+  const auto* chunked = config.loss.as<ChunkedLossConfig>();
+  options.num_loss_chunks = chunked != nullptr ? chunked->num_chunks : 0;
+  options.accumulates = config::accumulation_steps(config, 1) > 1;
+  options.validates = config.validator.enable;
+  options.activation_checkpoint = config.activation_checkpoint;
+  options.optimizer = config.optimizer;
+  options.disable_passes = config.debug.disable_passes;
+  options.dump_graphs = config.debug.dump_graphs;
+  return options;
+}
+
+exec::cpu::CompileOptions compile_options(const TrainerConfig& config) {
+  exec::cpu::CompileOptions options;
+  options.interpret = !config.compile.enable;
+  options.detect_anomaly = config.debug.detect_anomaly;
+  options.disable_passes = config.debug.disable_passes;
+  options.dump_graphs = config.debug.dump_graphs;
+  return options;
+}
+
+data::DataLoaderOptions loader_options(const TrainerConfig& config,
+                                       const DataloaderConfig& loader) {
+  data::DataLoaderOptions options;
+  options.dataset = loader.dataset;
+  options.dataset_path = loader.dataset_path;
+  options.infinite = loader.infinite;
+  options.num_workers = static_cast<int>(loader.num_workers);
+  if (loader.prefetch_factor) options.prefetch_factor = static_cast<int>(*loader.prefetch_factor);
+  options.seed = static_cast<uint64_t>(loader.seed);
+  options.shuffle = loader.shuffle;
+  options.packing = data::parse_packing(loader.packing);
+  options.num_packing_bins = static_cast<int>(loader.num_packing_bins);
+  options.text_field = loader.text_field;
+  options.on_bad_row = data::parse_on_bad_row(loader.on_bad_row);
+  for (const auto& source : loader.sources)
+    options.sources.push_back(
+        {source.dataset, source.dataset_path, source.infinite, source.weight});
+  options.stopping_strategy = data::parse_stopping_strategy(loader.stopping_strategy);
+  options.special_tokens_in_text = config.tokenizer.special_tokens_in_text == "plain"
+                                       ? tokenizer::SpecialTokensInText::plain
+                                       : tokenizer::SpecialTokensInText::control;
+  options.rows = config.training.local_batch_size;
+  options.seq_len = config.training.seq_len;
+  options.index_folder = std::filesystem::path(config.dump_folder) / "data_index";
+  return options;
+}
+
+std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConfig& config) {
+  const auto needs = [](const DataloaderConfig& loader) {
+    if (loader.sources.empty()) return loader.dataset != "tokens";
+    for (const auto& source : loader.sources) {
+      if (source.dataset != "tokens") return true;
+    }
+    return false;
+  };
+  if (!needs(config.dataloader) && !(config.validator.enable && needs(config.validator.dataloader)))
+    return nullptr;
+  const std::filesystem::path path =
+      config.tokenizer.path.empty() ? config.hf_assets_path : config.tokenizer.path;
+  if (!std::filesystem::exists(path))
+    log::warning("train", "HF assets path {} does not exist!", path.string());
+  if (path.filename() == "tokenizer.model")
+    throw Error(
+        "{}: a tokenizer.model file is not read; give the folder with tokenizer.json, or with "
+        "vocab.json and merges.txt",
+        path.string());
+  log::info("train", "Loading tokenizer from tokenizer.json");
+  return tokenizer::load_tokenizer(path);
+}
+
+}  // namespace rhea

@@ -1,0 +1,20 @@
+// From sections of the config tree to the plain options of the components.
+#pragma once
+#include <memory>
+
+#include "rhea/components/data/data_loader.h"
+#include "rhea/components/train_step/step_graphs.h"
+#include "rhea/config/trainer_config.h"
+#include "rhea/config/validate.h"
+#include "rhea/exec/cpu/backend.h"
+
+namespace rhea {
+
+train_step::StepOptions step_options(const TrainerConfig& config);
+exec::cpu::CompileOptions compile_options(const TrainerConfig& config);
+data::DataLoaderOptions loader_options(const TrainerConfig& config, const DataloaderConfig& loader);
+
+// Null when the data set needs none (ready tokens).
+std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConfig& config);
+
+}  // namespace rhea

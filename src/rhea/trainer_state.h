@@ -1,0 +1,33 @@
+// Between the training step and a checkpoint: names, shapes and small state.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "rhea/components/checkpoint/key_map.h"
+#include "rhea/components/checkpoint/named_tensor.h"
+#include "rhea/components/train_step/train_step.h"
+#include "rhea/config/trainer_config.h"
+
+namespace rhea {
+
+// Every stock part of every parameter under its FQN, and of the optimizer's state as
+// optimizer.state.<fqn>.<name>.
+std::vector<checkpoint::NamedTensor> model_tensors(const train_step::TrainStep& step);
+std::vector<checkpoint::NamedTensor> checkpoint_tensors(const train_step::TrainStep& step);
+
+// The family's key rules as the checkpoint reads them.
+checkpoint::KeyMap make_key_map(const ModelSpec& spec);
+
+// Counters that a checkpoint carries.
+struct TrainState {
+  int64_t step = 0;
+  int64_t optimizer_step = 0;
+  int64_t tokens_seen = 0;
+  uint64_t seed = 0;
+};
+checkpoint::StateMap state_map(const TrainState& state, const std::string& loader_state,
+                               const TrainerConfig& config);
+// Throws Error naming the part that cannot be read; an absent part leaves its fields alone.
+void read_state(const checkpoint::StateMap& map, TrainState& state);
+
+}  // namespace rhea
