@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "rhea/base/aligned.h"
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/components/safetensors/reader.h"
@@ -19,17 +20,17 @@ namespace {
 
 struct Tokens {
   int64_t rows = 0, length = 0;
-  std::vector<int32_t> ids, labels, positions;  // labels empty: none given
+  AlignedVector<int32_t> ids, labels, positions;  // labels empty: none given
   int64_t num_valid = 0;
 };
 
-std::vector<int32_t> read_ids(const safetensors::File& file, const char* name,
-                              const std::vector<int64_t>& shape) {
+AlignedVector<int32_t> read_ids(const safetensors::File& file, const char* name,
+                                const std::vector<int64_t>& shape) {
   const auto& tensor = file.at(name);
   if (tensor.shape.size() != 2 || (!shape.empty() && tensor.shape != shape))
     throw Error("{}: {} is {}, expected two dims as input_ids has", file.path().string(), name,
                 tensor.describe());
-  std::vector<int32_t> ids;
+  AlignedVector<int32_t> ids;
   for (const int64_t id : safetensors::read_vector<int64_t>(tensor)) {
     try {
       ids.push_back(narrow<int32_t>(id));
@@ -130,10 +131,10 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
   const auto executable =
       exec::cpu::compile(graph, pool, exec::cpu::make_arena(), {.name = "score"});
 
-  std::vector<float> out_logits(static_cast<size_t>(num_tokens * vocab_size));
-  std::vector<std::vector<float>> tables;
-  float loss = 0;
-  const auto scale =
+  AlignedVector<float> out_logits(static_cast<size_t>(num_tokens * vocab_size));
+  std::vector<AlignedVector<float>> tables;
+  alignas(64) float loss = 0;
+  alignas(64) const auto scale =
       static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(tokens.num_valid, 1)));
   const int64_t longest = *std::max_element(tokens.positions.begin(), tokens.positions.end()) + 1;
   for (const auto& spec : trace.rope_specs()) {
@@ -143,7 +144,7 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
     nn::fill_tables(spec, tokens.length, longest, tables[tables.size() - 2].data(),
                     tables.back().data());
   }
-  std::map<std::string, std::vector<float>> grads;
+  std::map<std::string, AlignedVector<float>> grads;
   for (const auto& input : graph.inputs()) {
     const void* data = nullptr;
     if (input.name == nn::kTokens)

@@ -8,6 +8,7 @@
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/log.h"
 #include "rhea/base/version.h"
+#include "rhea/config/duration.h"
 #include "rhea/config/json.h"
 #include "rhea/config/validate.h"
 #include "rhea/models/registry.h"
@@ -21,6 +22,11 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr const char* kLog = "train";
+
+std::optional<std::chrono::seconds> wall_time(const std::string& text) {
+  if (text.empty()) return {};
+  return std::chrono::seconds(config::parse_duration(text));
+}
 
 uint64_t draw_seed() {
   std::random_device device;
@@ -39,7 +45,7 @@ void log_recompute(const std::string& mode) {
 
 Trainer::Trainer(TrainerConfig config, Clock::time_point start)
     : config_(std::move(config)),
-      stop_request_(signals::parse_wall_time(config_.training.max_wall_time), start),
+      stop_request_(wall_time(config_.training.max_wall_time), start),
       pool_(std::make_unique<ThreadPool>(static_cast<int>(config_.executor.num_threads))) {
   log::info(kLog, "rhea version: {}", version_line());
   log::info(

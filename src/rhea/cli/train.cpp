@@ -9,7 +9,8 @@ namespace rhea::cli {
 
 int cmd_train(Args args) {
   const auto start = Trainer::Clock::now();
-  if (print_run_help(args, "usage: rhea train --module M --config F [--section.option value ...]")) return 0;
+  if (print_run_help(args, "usage: rhea train --module M --config F [--section.option value ...]"))
+    return 0;
   const auto launch = config::detect_launch();
   log::set_enabled(launch.logs());
   Trainer trainer(run_config(args, launch.world_size), start);

@@ -2,6 +2,7 @@
 #include "rhea/passes/hoist.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <map>
 
@@ -24,10 +25,9 @@ bool grows(const Graph& graph, const Node& node) {
 }
 
 std::string expression(const Node& node, const std::vector<std::string>& operands) {
-  std::string attrs, list;
-  for (const auto& [name, attr] : node.attrs) attrs += (attrs.empty() ? "" : ",") + ir::to_string(attr);
-  for (const auto& operand : operands) list += (list.empty() ? "" : ",") + operand;
-  return fmt::format("{}[{}]({})", node.op->name, attrs, list);
+  std::vector<std::string> attrs;
+  for (const auto& [name, attr] : node.attrs) attrs.push_back(ir::to_string(attr));
+  return fmt::format("{}[{}]({})", node.op->name, fmt::join(attrs, ","), fmt::join(operands, ","));
 }
 
 }  // namespace
@@ -79,7 +79,8 @@ Hoisted hoist(const Graph& graph, const std::function<bool(std::string_view)>& i
       rest[i] = split.rest.add_like(graph, node, inputs);
     }
   }
-  for (const auto& out : graph.outputs()) split.rest.output(out.name, in_rest(out.value), out.donates);
+  for (const auto& out : graph.outputs())
+    split.rest.output(out.name, in_rest(out.value), out.donates);
   return split;
 }
 
@@ -100,7 +101,8 @@ void merge_prepare(Graph& into, const Graph& from) {
   }
   for (const auto& out : from.outputs()) {
     if (into.find_output(out.name) == nullptr)
-      into.output(out.name, made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)]);
+      into.output(out.name,
+                  made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)]);
   }
 }
 

@@ -14,7 +14,8 @@ using ir::ValueId;
 constexpr int64_t kMinRows = 128;  // M below this: the product reads W once or twice only
 constexpr int64_t kMinDim = 32;    // panels are 64 wide: below half of one, padding wins
 
-bool derives_from_parameter(const Graph& graph, ValueId id, const std::function<bool(std::string_view)>& is_parameter) {
+bool derives_from_parameter(const Graph& graph, ValueId id,
+                            const std::function<bool(std::string_view)>& is_parameter) {
   for (;;) {
     const Node& node = graph.node(id);
     if (node.op == &ir::kInput) return is_parameter(node.attrs.str("name"));
@@ -26,9 +27,11 @@ bool derives_from_parameter(const Graph& graph, ValueId id, const std::function<
 bool pays(const Graph& graph, const Node& node) {
   const ir::Type& a = graph.type(node.inputs[0]);
   const ir::Type& b = graph.type(node.inputs[1]);
-  if (a.rank() != 2 || b.rank() != 2 || b.layout != ir::Layout::row_major || a.dtype != b.dtype) return false;
+  if (a.rank() != 2 || b.rank() != 2 || b.layout != ir::Layout::row_major || a.dtype != b.dtype)
+    return false;
   if (b.dtype != DType::f32 && b.dtype != DType::bf16) return false;
-  return node.attrs.i64("lhs_contract") == 1 && a.shape[0] >= kMinRows && b.shape[0] >= kMinDim && b.shape[1] >= kMinDim;
+  return node.attrs.i64("lhs_contract") == 1 && a.shape[0] >= kMinRows && b.shape[0] >= kMinDim &&
+         b.shape[1] >= kMinDim;
 }
 
 }  // namespace
@@ -43,14 +46,17 @@ Graph pack_weights(const Graph& graph, const std::function<bool(std::string_view
       inputs.push_back(made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
     if (node.op == &ops::kDotGeneral && pays(graph, node) &&
         derives_from_parameter(graph, node.inputs[1], is_parameter)) {
-      const auto layout = node.attrs.i64("rhs_contract") == 1 ? ir::Layout::panels_nk : ir::Layout::panels_kn;
+      const auto layout =
+          node.attrs.i64("rhs_contract") == 1 ? ir::Layout::panels_nk : ir::Layout::panels_kn;
       inputs[1] = result.add_as(graph, node, ops::kPack, std::vector{inputs[1]},
                                 {{"layout", static_cast<int64_t>(layout)}})[0];
     }
     made[i] = result.add_like(graph, node, inputs);
   }
   for (const auto& out : graph.outputs())
-    result.output(out.name, made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)], out.donates);
+    result.output(out.name,
+                  made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)],
+                  out.donates);
   return result;
 }
 

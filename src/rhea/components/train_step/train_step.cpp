@@ -17,9 +17,15 @@ constexpr int64_t kAlignment = 64;
 
 // Scalar inputs and outputs of the graphs.
 struct TrainStep::Scalars {
-  float loss = 0, loss_scale = 0, norm = 0, clip = 0;
-  int64_t step = 0;
-  std::vector<float> lr;
+  struct alignas(kAlignment) Rate {
+    float value = 0;
+  };
+  alignas(kAlignment) float loss = 0;
+  alignas(kAlignment) float loss_scale = 0;
+  alignas(kAlignment) float norm = 0;
+  alignas(kAlignment) float clip = 0;
+  alignas(kAlignment) int64_t step = 0;
+  AlignedVector<Rate> lr;
 };
 
 TrainStep::~TrainStep() = default;
@@ -116,7 +122,7 @@ void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
     if (name == "clip") return &scalars_->clip;
     if (name == "step") return &scalars_->step;
     for (size_t i = 0; i < scalars_->lr.size(); ++i) {
-      if (name == lr_name(i)) return &scalars_->lr[i];
+      if (name == lr_name(i)) return &scalars_->lr[i].value;
     }
     return nullptr;
   };
@@ -189,8 +195,7 @@ double TrainStep::gradient_norm() {
 void TrainStep::update(int64_t step, std::span<const double> lr, double clip) {
   RHEA_CHECK(lr.size() == scalars_->lr.size(), "{} rates for {} groups", lr.size(),
              scalars_->lr.size());
-  std::transform(lr.begin(), lr.end(), scalars_->lr.begin(),
-                 [](double rate) { return static_cast<float>(rate); });
+  for (size_t i = 0; i < lr.size(); ++i) scalars_->lr[i].value = static_cast<float>(lr[i]);
   scalars_->clip = static_cast<float>(clip);
   scalars_->step = step;
   update_->run();

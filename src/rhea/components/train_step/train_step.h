@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rhea/base/aligned.h"
 #include "rhea/base/thread_pool.h"
 #include "rhea/components/train_step/step_graphs.h"
 #include "rhea/exec/cpu/backend.h"
@@ -96,7 +97,7 @@ class TrainStep {
   std::unique_ptr<Scalars> scalars_;
   std::unique_ptr<exec::cpu::CpuExecutable> prepare_, microbatch_, accumulate_, norm_, update_,
       evaluate_;
-  std::vector<int32_t> tokens_, labels_, positions_;
+  AlignedVector<int32_t> tokens_, labels_, positions_;
   bool prepared_is_current_ = false;
   bool has_gradients_ = false;
   StepMemory memory_;
