@@ -41,7 +41,6 @@ ExitCode Trainer::train() {
   if (config_.checkpoint.create_seed_checkpoint) {
     checkpointer_->save_seed(model_tensors(*step_),
                              state_map({.seed = seed_}, loader_->state(), config_));
-    log::info(kLog, "Created seed checkpoint");
     return ExitCode::ok;
   }
   log::info(kLog, "Training starts at step {}", current_step_ + 1);
@@ -53,7 +52,7 @@ ExitCode Trainer::train() {
     const metrics::StructuredLog::Span span(*events_, "step");
     if (!fetch()) {
       log::warning(kLog, "Ran out of data; last step was canceled.");
-      save(checkpoint::SaveReason::interval);
+      save(checkpoint::SaveReason::data_end);
       break;
     }
     checkpointer_->poll();

@@ -165,9 +165,6 @@ void Trainer::load_checkpoint() {
   checkpointer_ = std::make_unique<checkpoint::Checkpointer>(
       config_.checkpoint, checkpoint::RunFolders{config_.dump_folder, config_.hf_assets_path},
       make_key_map(config_.model_spec));
-  if (config_.checkpoint.enable)
-    log::info(kLog, "Checkpointing active. Checkpoints will be loaded from and saved to {}",
-              checkpointer_->folder().string());
   const auto tensors = checkpoint_tensors(*step_);
   step_->initialise(seed_);
   const auto loaded = checkpointer_->load(tensors);

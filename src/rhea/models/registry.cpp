@@ -49,7 +49,7 @@ void complete_spec(TrainerConfig& config) {
     throw Error("{} does not exist; set hf_assets_path{} to a folder with a config.json",
                 file.string(), spec.name == kHuggingFace ? " or hf_model" : "");
   const auto published = hf::read_config(file);
-  const std::string_view wanted = spec.name == "llama3" ? "llama" : spec.name;
+  const std::string wanted = spec.name == "llama3" ? "llama" : spec.name;
   if (spec.name == kHuggingFace) {
     spec = make_spec(spec.name, kFromConfig, hf::build(published), "flex");
   } else if (published.model_type != wanted) {
