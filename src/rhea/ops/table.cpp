@@ -3,6 +3,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "rhea/ops/cluster/cluster.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::ops {
@@ -67,6 +68,7 @@ const std::array kTable = {
     &kGlobalNorm,
     &kAdam,
     &kSgd,
+    &kCluster,
 };
 
 }  // namespace
