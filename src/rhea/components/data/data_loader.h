@@ -112,7 +112,7 @@ class DataLoader {
   double total_wait_seconds() const;
   DataStats stats() const;
 
-  // "debug_text from /usr/share/games/fortunes", for the log.
+  // Where the data are: `Preparing {dataset} dataset from {description}` in the log.
   std::string description() const;
 
  private:

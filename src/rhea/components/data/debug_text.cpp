@@ -1,8 +1,6 @@
 // Reading the files of the fortunes packages.
 #include "rhea/components/data/debug_text.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
 #include "rhea/base/error.h"
@@ -94,8 +92,7 @@ std::unique_ptr<DocumentSource> open_debug_text(const fs::path& folder, DebugTex
       if (held_out == (part == DebugTextPart::validation)) documents.push_back(std::move(document));
     }
   }
-  return std::make_unique<DebugText>(std::move(documents),
-                                     fmt::format("{} files of {}", kFiles.size(), folder.string()));
+  return std::make_unique<DebugText>(std::move(documents), folder.string());
 }
 
 }  // namespace rhea::data

@@ -19,7 +19,7 @@ class DocumentSource {
   virtual std::optional<int64_t> num_documents() const = 0;
   // Document `number`; false past the end of a stream.
   virtual bool read(int64_t number, Document& document) = 0;
-  // "4 files of data/", for the log.
+  // Where the documents are, for messages and the log.
   virtual std::string description() const = 0;
 };
 

@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string describe(const std::vector<fs::path>& files) {
-  if (files.size() == 1) return files.front().string();
-  return fmt::format("{} files of {}", files.size(), files.front().parent_path().string());
+  const std::string first = files.front().string();
+  return files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
 }
 
 // Plain files: mapped and indexed; the pages of text that was read belong to the system's cache.

@@ -5,10 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <istream>
+#include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <ostream>
 
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
@@ -32,6 +31,14 @@ constexpr const char* kChatTemplate =
     "{{ message['content'] | trim }}<|eot_id|>{% endfor %}{% if add_generation_prompt "
     "%}<|start_header_id|>assistant"
     "<|end_header_id|>\n\n{% endif %}";
+
+// Warnings go to standard error: standard output belongs to the result.
+std::shared_ptr<const Tokenizer> load(const std::filesystem::path& path) {
+  std::vector<std::string> warnings;
+  auto tokenizer = tokenizer::load_tokenizer(path, &warnings);
+  for (const std::string& warning : warnings) std::cerr << "rhea: warning: " << warning << "\n";
+  return tokenizer;
+}
 
 EncodeOptions encode_options(const TokenizerCodeOptions& options) {
   EncodeOptions result;
@@ -82,7 +89,7 @@ std::string describe_token(const Tokenizer& tokenizer, std::optional<int32_t> id
 
 void tokenizer_encode(const TokenizerCodeOptions& options, std::istream& input,
                       std::ostream& output) {
-  const auto tokenizer = tokenizer::load_tokenizer(options.tokenizer);
+  const auto tokenizer = load(options.tokenizer);
   const EncodeOptions encode = encode_options(options);
   if (!options.jsonl) {
     output << fmt::format("{}\n", fmt::join(tokenizer->encode(read_all(input), encode), " "));
@@ -97,7 +104,7 @@ void tokenizer_encode(const TokenizerCodeOptions& options, std::istream& input,
 
 void tokenizer_decode(const TokenizerCodeOptions& options, std::istream& input,
                       std::ostream& output) {
-  const auto tokenizer = tokenizer::load_tokenizer(options.tokenizer);
+  const auto tokenizer = load(options.tokenizer);
   const EncodeOptions encode = encode_options(options);
   if (options.jsonl) {
     for_each_json_line(input, [&](const json& ids) {
@@ -113,7 +120,7 @@ void tokenizer_decode(const TokenizerCodeOptions& options, std::istream& input,
 }
 
 void tokenizer_info(const std::filesystem::path& path, std::ostream& output) {
-  const auto tokenizer = tokenizer::load_tokenizer(path);
+  const auto tokenizer = load(path);
   int64_t num_special = 0;
   for (int64_t id = 0; id < tokenizer->vocab_size(); ++id)
     num_special += tokenizer->is_special(static_cast<int32_t>(id));

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "rhea/base/error.h"
-#include "rhea/base/log.h"
 #include "rhea/components/tokenizer/utf8.h"
 
 namespace rhea::tokenizer {
@@ -21,17 +20,17 @@ struct HfTokenizer::Scratch {
 };
 
 HfTokenizer::HfTokenizer(const JsonField& tokenizer, const TokenizerConfig* config,
-                         const std::string& name)
+                         const std::string& name, std::vector<std::string>& warnings)
     : normalizer_(tokenizer["normalizer"]),
       pre_tokenizer_(tokenizer["pre_tokenizer"]),
       model_(tokenizer["model"], pre_tokenizer_.byte_level()),
       post_processor_(tokenizer["post_processor"]),
       decoder_(tokenizer["decoder"]) {
   if (model_.num_missing_bytes() > 0)
-    log::warning("tokenizer",
-                 "{}: {} of the 256 bytes have no entry and there is no unknown token: they vanish "
-                 "from text",
-                 name, model_.num_missing_bytes());
+    warnings.push_back(
+        fmt::format("{}: {} of the 256 bytes have no entry and there is no unknown token: they "
+                    "vanish from text",
+                    name, model_.num_missing_bytes()));
   add_tokens(tokenizer, config);
   find_special_tokens(config, name);
   if (config != nullptr) {

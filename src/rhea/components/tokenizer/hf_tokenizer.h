@@ -18,7 +18,8 @@ class HfTokenizer : public Tokenizer {
  public:
   // `tokenizer` is the content of tokenizer.json, `config` that of tokenizer_config.json or null;
   // `name` stands in messages.
-  HfTokenizer(const JsonField& tokenizer, const TokenizerConfig* config, const std::string& name);
+  HfTokenizer(const JsonField& tokenizer, const TokenizerConfig* config, const std::string& name,
+              std::vector<std::string>& warnings);
   ~HfTokenizer() override;
 
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options) const override;

@@ -14,21 +14,22 @@ namespace rhea::tokenizer {
 namespace {
 
 namespace fs = std::filesystem;
+using Warnings = std::vector<std::string>;
 
 std::shared_ptr<const Tokenizer> build(std::string_view tokenizer_json,
-                                       const TokenizerConfig* config, const std::string& name) {
+                                       const TokenizerConfig* config, const std::string& name,
+                                       Warnings& warnings) {
   const Json json = parse_json(tokenizer_json, name);
   const JsonField root(json, name + ": ");
   root.object();
-  return std::make_shared<HfTokenizer>(root, config, name);
+  return std::make_shared<HfTokenizer>(root, config, name, warnings);
 }
 
-std::optional<TokenizerConfig> read_config(const fs::path& folder) {
+std::optional<TokenizerConfig> read_config(const fs::path& folder, Warnings& warnings) {
   const fs::path path = folder / "tokenizer_config.json";
   if (!fs::exists(path)) {
-    log::warning("tokenizer",
-                 "{} is absent: bos and eos are taken from the tokenizer's post-processor",
-                 path.string());
+    warnings.push_back(path.string() +
+                       " is absent: bos and eos are taken from the tokenizer's post-processor");
     return std::nullopt;
   }
   TokenizerConfig config = parse_tokenizer_config(read_file(path), path.string());
@@ -41,7 +42,8 @@ std::optional<TokenizerConfig> read_config(const fs::path& folder) {
 // The older form of byte-level BPE: a vocabulary, merges one a line, and a class name that stands
 // for the cuts.
 std::shared_ptr<const Tokenizer> build_from_merges(const fs::path& folder,
-                                                   const TokenizerConfig* config) {
+                                                   const TokenizerConfig* config,
+                                                   Warnings& warnings) {
   const bool qwen = config != nullptr && config->tokenizer_class.starts_with("Qwen2");
   Json merges = Json::array();
   const std::string text = read_file(folder / "merges.txt");
@@ -65,22 +67,10 @@ std::shared_ptr<const Tokenizer> build_from_merges(const fs::path& folder,
                        {"vocab", parse_json(read_file(vocab), vocab.string())},
                        {"merges", std::move(merges)}}}};
   return std::make_shared<HfTokenizer>(JsonField(json, folder.string() + ": "), config,
-                                       folder.string());
+                                       folder.string(), warnings);
 }
 
-}  // namespace
-
-std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view tokenizer_json,
-                                                 std::string_view tokenizer_config_json,
-                                                 const std::string& name) {
-  if (tokenizer_config_json.empty()) return build(tokenizer_json, nullptr, name);
-  const TokenizerConfig config =
-      parse_tokenizer_config(tokenizer_config_json, name + " (tokenizer_config.json)");
-  return build(tokenizer_json, &config, name);
-}
-
-std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path) {
-  if (fs::is_regular_file(path)) return build(read_file(path), nullptr, path.string());
+std::shared_ptr<const Tokenizer> load_folder(const fs::path& path, Warnings& warnings) {
   if (!fs::is_directory(path))
     throw Error(
         "tokenizer: {} does not exist; give a folder with tokenizer.json or the file itself",
@@ -90,10 +80,45 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path) {
   if (!fs::exists(file) && !has_merges)
     throw Error("tokenizer: {} holds neither tokenizer.json nor vocab.json with merges.txt",
                 path.string());
-  const std::optional<TokenizerConfig> config = read_config(path);
+  const std::optional<TokenizerConfig> config = read_config(path, warnings);
   const TokenizerConfig* config_or_null = config ? &*config : nullptr;
-  if (fs::exists(file)) return build(read_file(file), config_or_null, file.string());
-  return build_from_merges(path, config_or_null);
+  if (fs::exists(file)) return build(read_file(file), config_or_null, file.string(), warnings);
+  return build_from_merges(path, config_or_null, warnings);
+}
+
+// Runs `load`; what it warns of goes to `warnings`, or to the log.
+template <class F>
+std::shared_ptr<const Tokenizer> with_warnings(Warnings* warnings, F&& load) {
+  Warnings found;
+  auto tokenizer = load(found);
+  for (std::string& warning : found) {
+    if (warnings != nullptr) {
+      warnings->push_back(std::move(warning));
+    } else {
+      log::warning("tokenizer", "{}", warning);
+    }
+  }
+  return tokenizer;
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view tokenizer_json,
+                                                 std::string_view tokenizer_config_json,
+                                                 const std::string& name, Warnings* warnings) {
+  return with_warnings(warnings, [&](Warnings& found) {
+    if (tokenizer_config_json.empty()) return build(tokenizer_json, nullptr, name, found);
+    const TokenizerConfig config =
+        parse_tokenizer_config(tokenizer_config_json, name + " (tokenizer_config.json)");
+    return build(tokenizer_json, &config, name, found);
+  });
+}
+
+std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path, Warnings* warnings) {
+  return with_warnings(warnings, [&](Warnings& found) {
+    if (fs::is_regular_file(path)) return build(read_file(path), nullptr, path.string(), found);
+    return load_folder(path, found);
+  });
 }
 
 void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocab_size) {

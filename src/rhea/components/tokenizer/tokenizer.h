@@ -57,14 +57,17 @@ class Tokenizer {
 
 // Reads a folder (tokenizer.json, or vocab.json + merges.txt, and tokenizer_config.json beside it)
 // or a tokenizer.json file by itself. Throws Error that names the file and the field, component or
-// token at fault.
-std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path);
+// token at fault. What is odd but usable (no tokenizer_config.json, bytes that no entry can spell)
+// is appended to `warnings`; without it, it goes to the log.
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path,
+                                                std::vector<std::string>* warnings = nullptr);
 
 // From the text of a tokenizer.json and, unless empty, of a tokenizer_config.json; `name` stands in
 // messages.
 std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view tokenizer_json,
                                                  std::string_view tokenizer_config_json,
-                                                 const std::string& name);
+                                                 const std::string& name,
+                                                 std::vector<std::string>* warnings = nullptr);
 
 // Refuses a tokenizer that can give ids which the model's embedding does not have: names the token
 // and both numbers.
