@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "rhea/base/log.h"
+#include "rhea/base/text.h"
 #include "rhea/models/registry.h"
 #include "rhea/trainer_options.h"
 #include "rhea/trainer_state.h"
@@ -83,10 +84,10 @@ ExitCode Trainer::train() {
     log::warning(kLog, "{} step(s) were skipped without an update", skipped_steps_);
   const auto stats = loader_->stats();
   log::info(kLog,
-            "Data: {:L} documents, {} empty, {} bad rows skipped, {} too long; waited {:.3f} s for "
+            "Data: {} documents, {} empty, {} bad rows skipped, {} too long; waited {:.3f} s for "
             "data in all",
-            stats.num_documents, stats.num_empty, stats.num_bad_rows, stats.num_too_long,
-            loader_->total_wait_seconds());
+            with_commas(stats.num_documents), stats.num_empty, stats.num_bad_rows,
+            stats.num_too_long, loader_->total_wait_seconds());
   log::info(kLog, "Training completed");
   log::info(kLog, "Process group destroyed");
   return ExitCode::ok;

@@ -7,6 +7,7 @@
 
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/log.h"
+#include "rhea/base/text.h"
 #include "rhea/base/version.h"
 #include "rhea/config/duration.h"
 #include "rhea/config/json.h"
@@ -98,7 +99,7 @@ void Trainer::build_model() {
   const auto options = step_options(config_);
   auto graphs = train_step::build_step_graphs(model, options);
   facts_ = models::model_facts(model, graphs.parameters, config_.training.seq_len);
-  log::info(kLog, "Model {} size: {:L} total parameters", name, facts_.num_parameters);
+  log::info(kLog, "Model {} size: {} total parameters", name, with_commas(facts_.num_parameters));
   log_recompute(config_.activation_checkpoint.mode);
   step_ = std::make_unique<train_step::TrainStep>(std::move(graphs), options.trace,
                                                   compile_options(config_), *pool_);
@@ -117,9 +118,10 @@ void Trainer::build_model() {
   for (size_t i = 0; i < groups.groups.size(); ++i) {
     const auto& group = groups.groups[i];
     const auto tensors = std::count(groups.group_of.begin(), groups.group_of.end(), i);
-    log::info(kLog, "Optimizer {} (model_part=0): {} params [{}] {}, {:L} of {:L} elements decayed",
+    log::info(kLog, "Optimizer {} (model_part=0): {} params [{}] {}, {} of {} elements decayed",
               group.optimizer_name, tensors, group.pattern, group.describe(),
-              group.weight_decay != 0 ? group.num_parameters : 0, group.num_parameters);
+              with_commas(group.weight_decay != 0 ? group.num_parameters : 0),
+              with_commas(group.num_parameters));
   }
   std::vector<std::string> warnings;
   schedule_ = lr_scheduler::make_schedule(config_.lr_scheduler, config_.training.steps, warnings);

@@ -1,7 +1,9 @@
 // A reverse sweep over node ranges; decompositions are swept as ranges of their own.
 #include "rhea/passes/autodiff.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "rhea/base/error.h"
 #include "rhea/ops/ops.h"
@@ -68,6 +70,7 @@ class ReverseSweep {
     std::vector<Value> cotangents;
     bool any = false;
     for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
+      join_slices({index, i}, node);
       cotangents.push_back(cotangent({index, i}));
       any |= cotangents.back().valid();
     }
@@ -89,7 +92,9 @@ class ReverseSweep {
           cotangents[i] = ops::convert(cotangents[i], node.outputs[i].dtype);
       }
     }
-    if (node.op->vjp) {
+    if (node.op == &ops::kSlice) {
+      slices_[node.inputs[0]].push_back({node.attrs, cotangents[0]});
+    } else if (node.op->vjp) {
       const auto results = node.op->vjp({graph_, node.attrs, inputs, outputs, cotangents});
       RHEA_CHECK(results.size() == inputs.size(), "{}: vjp returned {} cotangents for {} operands",
                  node.op->name, results.size(), inputs.size());
@@ -111,6 +116,55 @@ class ReverseSweep {
     graph_.set_context(outer_scope, -1);
   }
 
+  // Cotangents of slices of one value: joined when they tile one of its dims (the parts of a fused
+  // projection), which is exact and needs no zeros; else each is padded to the whole and added.
+  struct SliceCotangent {
+    ir::Attrs attrs;  // start, limit
+    Value cotangent;
+  };
+
+  void join_slices(ValueId id, const Node& node) {
+    const auto at = slices_.find(id);
+    if (at == slices_.end()) return;
+    auto parts = std::move(at->second);
+    slices_.erase(at);
+    const int32_t outer_scope = graph_.current_scope();
+    graph_.set_context(node.scope, node.location);
+    const ir::Shape shape = graph_.type(id).shape;
+    if (const auto dim = tiled_dim(parts, shape)) {
+      std::vector<Value> values;
+      for (const auto& part : parts) values.push_back(part.cotangent);
+      accumulate(id, ops::concatenate(values, *dim));
+    } else {
+      for (const auto& part : parts) {
+        std::vector<int64_t> high = shape;
+        for (size_t d = 0; d < shape.size(); ++d) high[d] -= part.attrs.list("limit")[d];
+        accumulate(id, ops::pad(part.cotangent, part.attrs.list("start"), high));
+      }
+    }
+    graph_.set_context(outer_scope, -1);
+  }
+
+  // Sorts the parts along the dim that they tile; empty when they do not.
+  static std::optional<int64_t> tiled_dim(std::vector<SliceCotangent>& parts,
+                                          const ir::Shape& shape) {
+    for (size_t d = 0; d < shape.size(); ++d) {
+      std::sort(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
+        return a.attrs.list("start")[d] < b.attrs.list("start")[d];
+      });
+      int64_t next = 0;
+      bool tiles = true;
+      for (const auto& part : parts) {
+        tiles = tiles && part.attrs.list("start")[d] == next;
+        next = part.attrs.list("limit")[d];
+        for (size_t e = 0; e < shape.size(); ++e)
+          tiles = tiles && (e == d || part.cotangent.shape()[e] == shape[e]);
+      }
+      if (tiles && next == shape[d]) return static_cast<int64_t>(d);
+    }
+    return {};
+  }
+
   void accumulate(ValueId id, Value cotangent) {
     Value& sum = cotangents_[id];
     if (!sum.valid()) {
@@ -124,6 +178,7 @@ class ReverseSweep {
 
   Graph& graph_;
   std::map<ValueId, Value> cotangents_;
+  std::map<ValueId, std::vector<SliceCotangent>> slices_;
   std::map<ValueId, bool> needed_;
 };
 

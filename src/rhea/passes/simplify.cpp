@@ -3,6 +3,7 @@
 #include "rhea/passes/simplify.h"
 
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -18,9 +19,15 @@ using ir::Node;
 using ir::Value;
 using ir::ValueId;
 
-std::vector<bool> live_nodes(const Graph& graph) {
+// A forward loss and the gradient op that computes it as well.
+using MergedLosses = std::map<int32_t, int32_t>;
+
+std::vector<bool> live_nodes(const Graph& graph, const MergedLosses& merged) {
   std::vector<bool> live(graph.nodes().size(), false);
-  for (const auto& out : graph.outputs()) live[static_cast<size_t>(out.value.node)] = true;
+  for (const auto& out : graph.outputs()) {
+    const auto loss = merged.find(out.value.node);
+    live[static_cast<size_t>(loss == merged.end() ? out.value.node : loss->second)] = true;
+  }
   for (size_t i = graph.nodes().size(); i-- > 0;) {
     const Node& node = graph.nodes()[i];
     if (node.op->has_side_effect) live[i] = true;
@@ -73,15 +80,39 @@ class Rebuild {
   explicit Rebuild(const Graph& from) : from_(from), values_(from.nodes().size()) {}
 
   Graph run() {
-    const auto live = live_nodes(from_);
+    find_merged_losses();
+    const auto live = live_nodes(from_, merged_);
     for (size_t i = 0; i < from_.nodes().size(); ++i) {
       if (live[i]) values_[i] = visit(from_.nodes()[i]);
     }
-    for (const auto& out : from_.outputs()) to_.output(out.name, map(out.value), out.donates);
+    for (const auto& out : from_.outputs()) {
+      const auto merged = merged_.find(out.value.node);
+      to_.output(out.name, map(merged == merged_.end() ? out.value : ValueId{merged->second, 0}),
+                 out.donates);
+    }
     return std::move(to_);
   }
 
  private:
+  // A loss that is only an output of the graph is taken from its gradient op, so that the logits
+  // are formed once.
+  void find_merged_losses() {
+    std::map<std::vector<ValueId>, int32_t> losses;
+    const auto& nodes = from_.nodes();
+    for (int32_t i = 0; i < static_cast<int32_t>(nodes.size()); ++i) {
+      const Node& node = nodes[static_cast<size_t>(i)];
+      for (const ValueId input : node.inputs) {
+        if (nodes[static_cast<size_t>(input.node)].op == &ops::kLinearCrossEntropy)
+          losses.erase(nodes[static_cast<size_t>(input.node)].inputs);
+      }
+      if (node.op == &ops::kLinearCrossEntropy) losses[node.inputs] = i;
+      if (node.op != &ops::kLinearCrossEntropyGrad) continue;
+      const auto at = losses.find({node.inputs.begin(), node.inputs.begin() + 4});
+      if (at != losses.end() && nodes[static_cast<size_t>(at->second)].attrs == node.attrs)
+        merged_[at->second] = i;
+    }
+  }
+
   Value map(ValueId id) const {
     return values_[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)];
   }
@@ -174,6 +205,7 @@ class Rebuild {
 
   const Graph& from_;
   Graph to_;
+  MergedLosses merged_;
   std::vector<std::vector<Value>> values_;
   std::unordered_map<std::string, std::vector<Value>> numbers_;
 };

@@ -12,22 +12,12 @@
 #include <ctime>
 
 #include "rhea/base/log.h"
+#include "rhea/base/text.h"
 
 namespace rhea::metrics {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-
-// 1234567 -> "1,234,567"
-std::string with_commas(int64_t value) {
-  const std::string digits = fmt::format("{}", value);
-  std::string text;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
 
 double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();

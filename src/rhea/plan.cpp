@@ -1,0 +1,175 @@
+// The numbers come from the same graphs, kernel choices and memory planner that training uses.
+#include "rhea/plan.h"
+
+#include <fmt/core.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "rhea/base/thread_pool.h"
+#include "rhea/components/metrics/step_metrics.h"
+#include "rhea/components/train_step/train_step.h"
+#include "rhea/config/validate.h"
+#include "rhea/models/facts.h"
+#include "rhea/models/registry.h"
+#include "rhea/ops/peak.h"
+#include "rhea/trainer_options.h"
+
+namespace rhea {
+namespace {
+
+using exec::cpu::NodeReport;
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr size_t kLargest = 10;
+
+void print_memory(const train_step::StepMemory& memory, std::ostream& out) {
+  fmt::print(out, "\nMemory of this process, bytes\n");
+  const auto line = [&](const char* name, int64_t bytes, const char* what) {
+    fmt::print(out, "  {:<18}{:>18}  {:9.3f} GiB  {}\n", name, bytes,
+               static_cast<double>(bytes) / kGiB, what);
+  };
+  line("parameters", memory.parameters, "training.dtype");
+  line("gradients", memory.gradients, "");
+  line("optimizer", memory.optimizer, "moments");
+  line("prepared weights", memory.prepared,
+       "casts and packed copies, made once per optimizer step");
+  line("activations", memory.activations,
+       "arena: values that live during one microbatch, and workspaces");
+  line("scratch", memory.scratch, "per-thread buffers and constants");
+  line("total", memory.total(), "");
+}
+
+void print_fit(const TrainerConfig& config, const train_step::StepMemory& memory,
+               std::ostream& out) {
+  const int64_t machine = metrics::machine_memory_bytes();
+  const double share = static_cast<double>(memory.total()) / static_cast<double>(machine);
+  if (share < 0.95) {
+    fmt::print(out, "\nFits: {:.2f} of {:.2f} GiB ({:.1f} %).\n",
+               static_cast<double>(memory.total()) / kGiB, static_cast<double>(machine) / kGiB,
+               100 * share);
+    return;
+  }
+  fmt::print(
+      out, "\nDoes not fit: {:.2f} GiB are needed, this machine has {:.2f} GiB. What lowers it:\n",
+      static_cast<double>(memory.total()) / kGiB, static_cast<double>(machine) / kGiB);
+  const int64_t states = memory.parameters + memory.gradients + memory.optimizer;
+  if (memory.activations * 4 > memory.total()) {
+    if (config.activation_checkpoint.mode != "full")
+      fmt::print(out, "  --activation_checkpoint.mode full (activations)\n");
+    if (config.training.local_batch_size > 1)
+      fmt::print(out,
+                 "  --training.local_batch_size {} (activations; keep the global batch with "
+                 "--training.global_batch_size {})\n",
+                 config.training.local_batch_size / 2,
+                 config::resolved_global_batch_size(config, 1));
+    fmt::print(out, "  --training.seq_len {} (activations)\n", config.training.seq_len / 2);
+  }
+  if (config.training.dtype == "float32") {
+    fmt::print(
+        out,
+        "  --optimizer.implementation fused_opt_states_bf16 (moments in bfloat16: -{:.2f} GiB)\n",
+        static_cast<double>(memory.optimizer) / 2 / kGiB);
+    fmt::print(out, "  --training.dtype bfloat16 (parameters, gradients, moments: -{:.2f} GiB)\n",
+               static_cast<double>(states) / 2 / kGiB);
+  }
+  if (states > machine)
+    fmt::print(out, "  a smaller flavor: the state alone is {:.2f} GiB\n",
+               static_cast<double>(states) / kGiB);
+}
+
+// Nodes of one kind: same op, types and kernel.
+struct Kind {
+  const NodeReport* first = nullptr;
+  int64_t count = 0;
+  double flops = 0;
+};
+
+void print_nodes(const train_step::StepPlan& plan, bool all, std::ostream& out) {
+  for (const auto& [name, report] : plan.graphs) {
+    fmt::print(out, "\nGraph {}: {} kernel calls\n", name, report.nodes.size());
+    std::vector<std::string> order;
+    std::map<std::string, Kind> kinds;
+    for (size_t i = 0; i < report.nodes.size(); ++i) {
+      const NodeReport& node = report.nodes[i];
+      const std::string key =
+          all ? fmt::format("{}", i)
+              : fmt::format("{}|{}|{}|{}", node.op, node.types, node.kernel, node.note);
+      Kind& kind = kinds[key];
+      if (kind.first == nullptr) {
+        kind.first = &node;
+        order.push_back(key);
+      }
+      ++kind.count;
+      kind.flops += node.cost.flops;
+    }
+    for (const auto& key : order) {
+      const Kind& kind = kinds[key];
+      fmt::print(out, "  {:>4}x {:<28} {}  kernel {}{}{}  [{}{}]\n", kind.count, kind.first->op,
+                 kind.first->types, kind.first->kernel, kind.first->note.empty() ? "" : ": ",
+                 kind.first->note, kind.first->fqn.empty() ? "-" : kind.first->fqn,
+                 kind.count > 1 ? ", ..." : "");
+    }
+  }
+}
+
+void print_largest(const train_step::StepPlan& plan, std::ostream& out) {
+  std::vector<const NodeReport*> nodes;
+  for (const auto& [name, report] : plan.graphs) {
+    if (name != "microbatch") continue;
+    for (const NodeReport& node : report.nodes) nodes.push_back(&node);
+  }
+  const size_t count = std::min(kLargest, nodes.size());
+  std::partial_sort(
+      nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(count), nodes.end(),
+      [](const NodeReport* a, const NodeReport* b) { return a->output_bytes > b->output_bytes; });
+  fmt::print(out, "\nLargest values of the microbatch\n");
+  for (size_t i = 0; i < count; ++i)
+    fmt::print(out, "  {:>14} bytes  {:<24} {}\n", nodes[i]->output_bytes, nodes[i]->op,
+               nodes[i]->fqn);
+}
+
+}  // namespace
+
+void print_plan(const TrainerConfig& config, const PlanOptions& options, std::ostream& out) {
+  const auto& model = models::decoder(config.model_spec);
+  const auto step = step_options(config);
+  const auto graphs = train_step::build_step_graphs(model, step);
+  const auto facts = models::model_facts(model, graphs.parameters, config.training.seq_len);
+  ThreadPool pool(options.num_threads);
+  const auto plan = train_step::plan_step(graphs, pool.num_threads(), compile_options(config));
+
+  const int64_t accumulation = config::accumulation_steps(config, 1);
+  const int64_t tokens = accumulation * step.trace.num_tokens;
+  fmt::print(out, "{} {}\n", config.model_spec.name, config.model_spec.flavor);
+  fmt::print(out, "  parameters           {}\n", facts.num_parameters);
+  fmt::print(
+      out,
+      "  flops per token      {} (forward and backward, no causal discount, no recomputation)\n",
+      facts.flops_per_token);
+  fmt::print(out, "  tokens per step      {} ({} x {} x {} accumulation steps)\n", tokens,
+             config.training.local_batch_size, config.training.seq_len, accumulation);
+  fmt::print(out, "  activation checkpoint {}\n", config.activation_checkpoint.mode);
+  print_memory(plan.memory, out);
+
+  double flops = 0;
+  for (const auto& [name, report] : plan.graphs) {
+    const double times = name == "evaluate"     ? 0
+                         : name == "accumulate" ? static_cast<double>(accumulation - 1)
+                                                : 1;
+    for (const auto& node : report.nodes) flops += times * node.cost.flops;
+  }
+  const double peak =
+      config.metrics.peak_flops.value_or(ops::measured_peak_flops(step.trace.compute_dtype, pool));
+  fmt::print(out,
+             "\nTime of a step at the limit: {:.3f} s ({:.4g} flop at {:.4g} flop/s {}, {} "
+             "threads; causal half only)\n",
+             flops / peak, flops, peak, dtype_name(step.trace.compute_dtype), pool.num_threads());
+  print_largest(plan, out);
+  print_nodes(plan, options.all_nodes, out);
+  print_fit(config, plan.memory, out);
+}
+
+}  // namespace rhea

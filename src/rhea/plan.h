@@ -1,0 +1,18 @@
+// rhea plan: what a run would need and do, without allocating or training.
+#pragma once
+#include <iosfwd>
+
+#include "rhea/config/trainer_config.h"
+
+namespace rhea {
+
+struct PlanOptions {
+  bool all_nodes = false;  // one line per node instead of one per kind
+  int num_threads = 0;     // 0: the cores of this process
+};
+
+// Prints parameters, FLOPs, memory by class in bytes, the kernels with the reason of each choice,
+// the time at the limit of this machine, the largest values by FQN, and whether it fits.
+void print_plan(const TrainerConfig& config, const PlanOptions& options, std::ostream& out);
+
+}  // namespace rhea
