@@ -52,6 +52,21 @@ const std::vector<int64_t>& Attrs::list(std::string_view name) const {
 }
 DType Attrs::dtype(std::string_view name) const { return get<DType>(*this, name); }
 
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
 std::string to_string(const Attr& attr) {
   struct Text {
     std::string operator()(int64_t v) const { return fmt::format("{}", v); }
@@ -60,7 +75,7 @@ std::string to_string(const Attr& attr) {
       if (text.find_first_of(".einf") == std::string::npos) text += ".0";
       return text;
     }
-    std::string operator()(const std::string& v) const { return fmt::format("\"{}\"", v); }
+    std::string operator()(const std::string& v) const { return quoted(v); }
     std::string operator()(const std::vector<int64_t>& v) const {
       return fmt::format("[{}]", fmt::join(v, ","));
     }

@@ -42,6 +42,9 @@ class Attrs {
   std::vector<std::pair<std::string, Attr>> items_;
 };
 
+// Text that reads back to the same attribute.
 std::string to_string(const Attr& attr);
+// In double quotes, with \" \\ and \xNN for what must not stand there.
+std::string quoted(std::string_view text);
 
 }  // namespace rhea::ir

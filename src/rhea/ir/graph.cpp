@@ -32,6 +32,9 @@ void complete_attrs(const OpDef& op, Attrs& attrs) {
 
 std::vector<Type> infer_typed(std::span<const Type> in, const Attrs& attrs) {
   if (!in.empty()) throw Error("takes no operands, got {}", in.size());
+  for (const int64_t dim : attrs.list("shape")) {
+    if (dim < 0) throw Error("shape {} has a negative dim", to_string(attrs.list("shape")));
+  }
   return {{attrs.dtype("dtype"), attrs.list("shape")}};
 }
 
@@ -46,7 +49,14 @@ const OpDef kInput{
     .infer =
         [](std::span<const Type> in, const Attrs& attrs) {
           auto types = infer_typed(in, attrs);
-          types[0].layout = static_cast<Layout>(attrs.i64("layout"));
+          const int64_t layout = attrs.i64("layout");
+          if (layout < 0 || layout > 2 || (layout > 0 && types[0].rank() != 2)) {
+            throw Error(
+                "layout must be 0 (row-major) or, with two dims, 1 or 2 (packed), got {} "
+                "for {}",
+                layout, to_string(types[0]));
+          }
+          types[0].layout = static_cast<Layout>(layout);
           return types;
         },
     .shard = nullptr,

@@ -16,6 +16,9 @@
 #include "rhea/base/error.h"
 #include "rhea/base/rng.h"
 #include "rhea/ir/graph.h"
+#include "rhea/ir/parse.h"
+#include "rhea/ir/print.h"
+#include "rhea/ir/verify.h"
 #include "rhea/ops/evaluate.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/run_kernel.h"
@@ -529,6 +532,39 @@ TEST_P(Contract, GradientEqualsDifferences) {
         moved[i][k] = x;
         ASSERT_NEAR(gradient[k], (above - below) / (2 * h), kGradientTolerance * largest)
             << "operand " << i << " element " << k;
+      }
+    }
+  }
+}
+
+TEST_P(Contract, TextReadsBack) {
+  for (const Sample& sample : samples()) {
+    SCOPED_TRACE(fmt::format("sample {}", sample.name));
+    const auto c = make_case(op(), sample);
+    ir::verify(c->graph);
+    const std::string text = ir::to_text(c->graph);
+    EXPECT_EQ(ir::to_text(ir::parse(text, find_op)), text);
+  }
+}
+
+// Attributes and shapes that make no sense are errors of the row, never a crash.
+TEST_P(Contract, DamagedTextGivesErrorsOnly) {
+  const RngKey key = rng_key(11, op().name);
+  uint64_t draw = 0;
+  const auto below = [&](size_t bound) {
+    return static_cast<size_t>(rng_below(key, draw++, static_cast<uint64_t>(bound)));
+  };
+  constexpr std::string_view digits = "0123456789-,[]";
+  for (const Sample& sample : samples()) {
+    const std::string text = ir::to_text(make_case(op(), sample)->graph);
+    for (int round = 0; round < 150; ++round) {
+      std::string damaged = text;
+      for (int k = 0; k <= round % 3; ++k)
+        damaged[below(damaged.size())] = digits[below(digits.size())];
+      SCOPED_TRACE(damaged);
+      try {
+        ir::verify(ir::parse(damaged, find_op));
+      } catch (const Error&) {
       }
     }
   }
