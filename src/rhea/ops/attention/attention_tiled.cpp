@@ -29,7 +29,8 @@ struct IsaKernels {
         isa_##isa::attention_backward, isa_##isa::attention_forward_scratch,                       \
         isa_##isa::attention_backward_scratch                                                      \
   }
-constexpr IsaKernels kIsas[] = {  // needed before dynamic initialisation
+constexpr IsaKernels kIsas[] = {
+// needed before dynamic initialisation
 #if defined(__x86_64__)
     RHEA_ATTENTION_TILES(avx512_bf16),
     RHEA_ATTENTION_TILES(avx512),
@@ -73,9 +74,9 @@ std::shared_ptr<State> make_state(const IsaKernels& isa, const OpInstance& op, b
   tiles.softcap = static_cast<float>(shape.softcap);
   // Few heads: cut the queries too, so that more threads find work. Each item packs the keys that
   // it needs, which costs little from 512 queries on.
-  constexpr int64_t kEnoughItems = 64, kMinChunk = 512;
-  const int64_t pairs = shape.rows * shape.kv_heads;
-  const int64_t wanted = div_up(kEnoughItems, pairs);
+  constexpr int64_t kEnoughItems = 16, kMinChunk = 512;
+  tiles.num_pairs = shape.rows * shape.kv_heads;
+  const int64_t wanted = div_up(kEnoughItems, tiles.num_pairs);
   tiles.chunk = std::max(kMinChunk, round_up(div_up(shape.row, wanted), kTileMaxBlock));
   tiles.num_chunks = div_up(shape.row, tiles.chunk);
   return state;
@@ -120,7 +121,7 @@ void run_backward(const KernelArgs& args) {
 KernelPlan plan_forward(const IsaKernels& isa, const OpInstance& op) {
   const auto state = make_state(isa, op, false);
   KernelPlan plan;
-  plan.grid = {state->shape.rows * state->shape.kv_heads * state->tiles.num_chunks};
+  plan.grid = {state->tiles.num_pairs * state->tiles.num_chunks};
   plan.scratch_bytes = isa.forward_scratch(state->tiles);
   plan.strided_in = 0b111;
   plan.strided_out = 0b1;
@@ -133,7 +134,7 @@ KernelPlan plan_forward(const IsaKernels& isa, const OpInstance& op) {
 KernelPlan plan_backward(const IsaKernels& isa, const OpInstance& op) {
   const auto state = make_state(isa, op, true);
   KernelPlan plan;
-  plan.grid = {state->shape.rows * state->shape.kv_heads};
+  plan.grid = {state->tiles.num_pairs};
   plan_sink_sums(state->shape, plan);
   plan.scratch_bytes = isa.backward_scratch(state->tiles);
   plan.strided_in = plan.strided_out = 0b111;

@@ -17,6 +17,7 @@ struct AttentionTiles {
   int64_t window;  // 0: none
   bool documents, is_bf16, sink_is_bf16;
   float scale, softcap;
+  int64_t num_pairs;  // (row, kv head)
   // Forward: queries of one item (a multiple of the query block) and items per (row, kv head).
   int64_t chunk, num_chunks;
 

@@ -6,7 +6,8 @@
 
 namespace rhea::RHEA_ISA_NAMESPACE {
 
-template <class E, bool kCap>
+// kWidth: width of q, k and v after padding where it is known, else 0.
+template <class E, bool kCap, int kWidth>
 class Backward {
  public:
   static constexpr int kPairs = Packing<E>::kPairs;
@@ -69,6 +70,14 @@ class Backward {
   }
 
  private:
+  // Constants where the width is: the loops over it are then unrolled.
+  __attribute__((always_inline)) int64_t columns() const { return kWidth > 0 ? kWidth : columns_; }
+  __attribute__((always_inline)) int64_t value_columns() const {
+    return kWidth > 0 ? kWidth : value_columns_;
+  }
+  __attribute__((always_inline)) int64_t dwords() const { return columns() / kPairs; }
+  __attribute__((always_inline)) int64_t value_dwords() const { return value_columns() / kPairs; }
+
   HeadView<E> head(const ops::TileOperand& x, int64_t index, int64_t width) const {
     return {x, base_, index, width};
   }
@@ -84,7 +93,7 @@ class Backward {
     fill_zero(dq_, padded_ * columns_);
     fill_sums(row, n, d_o);
     Ahead ahead(length);
-    foresee(ahead, n);
+    foresee(ahead, row, n);
     for (int64_t k0 = 0; k0 < length; k0 += kKeys)
       for (int64_t q0 = k0 / kQueries * kQueries; q0 < length && first_[q0] < k0 + kKeys;
            q0 += kQueries) {
@@ -120,15 +129,17 @@ class Backward {
     if (tiles_.d_sink) tiles_.d_sink[row * heads + n] = d_sink;
   }
 
-  void foresee(Ahead& ahead, int64_t n) const {
-    const int64_t next = n + 1;
-    if (next == tiles_.query_heads) return;
-    ahead.add(head(tiles_.q, next, tiles_.width));
-    ahead.add(head(tiles_.o, next, tiles_.value_width));
-    ahead.add(head(tiles_.d_o, next, tiles_.value_width));
+  // The rows that come after this head.
+  void foresee(Ahead& ahead, int64_t row, int64_t n) const {
+    const bool same_row = n + 1 < tiles_.query_heads;
+    const int64_t next = same_row ? n + 1 : 0, base = same_row ? base_ : base_ + tiles_.row;
+    if (!same_row && (row + 1) * tiles_.kv_heads >= tiles_.num_pairs) return;
+    ahead.add(HeadView<E>(tiles_.q, base, next, tiles_.width));
+    ahead.add(HeadView<E>(tiles_.o, base, next, tiles_.value_width));
+    ahead.add(HeadView<E>(tiles_.d_o, base, next, tiles_.value_width));
     if (next % tiles_.group != 0) return;
-    ahead.add(head(tiles_.k, next / tiles_.group, tiles_.width));
-    ahead.add(head(tiles_.v, next / tiles_.group, tiles_.value_width));
+    ahead.add(HeadView<E>(tiles_.k, base, next / tiles_.group, tiles_.width));
+    ahead.add(HeadView<E>(tiles_.v, base, next / tiles_.group, tiles_.value_width));
   }
 
   // P and dS of the block. While the dP product of a tile runs, its P is made from the scores;
@@ -138,20 +149,18 @@ class Backward {
     const auto probs = [&](int part) RHEA_INLINE_LAMBDA { exponentiate(block, current, part); };
     const auto grads = [&](int part) RHEA_INLINE_LAMBDA { differentiate(pending, part); };
     for (int64_t j = 0; j < block.num_k; j += ops::kTilePanel)
-      for (int64_t i = 0; i < block.num_q; i += 4) {
+      for (int64_t i = block.begin_query(j), end = block.end_query(j); i < end; i += 4) {
         current = tile_at(block, i, j);
         const int64_t query = block.q0 + i, key = block.k0 + j;
-        const float *q = q_rows_ + query * dwords_, *k = k_panels_ + key * dwords_;
-        const float *d_o = do_rows_ + query * value_dwords_, *v = v_panels_ + key * value_dwords_;
+        const float *q = q_rows_ + query * dwords(), *k = k_panels_ + key * dwords();
+        const float *d_o = do_rows_ + query * value_dwords(), *v = v_panels_ + key * value_dwords();
         const float* delta = minus_delta_ + query;  // where the sum of dP starts
         if (current.keys == 64) {
-          score_tile<E, 64>(raw_, q, k, nullptr, dwords_, grads);
-          score_tile<E, 64>(dp_, d_o, v, delta, value_dwords_, probs);
-        } else if (current.keys == 32) {
-          score_tile<E, 32>(raw_, q, k, nullptr, dwords_, grads);
-          score_tile<E, 32>(dp_, d_o, v, delta, value_dwords_, probs);
+          score_tile<E, 64>(raw_, q, k, nullptr, dwords(), grads);
+          score_tile<E, 64>(dp_, d_o, v, delta, value_dwords(), probs);
         } else {
-          continue;
+          score_tile<E, 32>(raw_, q, k, nullptr, dwords(), grads);
+          score_tile<E, 32>(dp_, d_o, v, delta, value_dwords(), probs);
         }
         pending = current;
         ahead.step();
@@ -210,19 +219,20 @@ class Backward {
 
   // dv += P^T do, dk += dS^T q, dq += dS k
   void add_products(const Block& block) {
-    for_column_chunks(value_columns_, [&](int64_t c, auto chunk) {
-      add_over_queries(block, chunk, dv_ + c, value_columns_, p_pairs_, do_pairs_ + c);
+    for_column_chunks(value_columns(), [&](int64_t c, auto chunk) {
+      add_over_queries(block, chunk, dv_ + c, value_columns(), p_pairs_, do_pairs_ + c);
     });
-    for_column_chunks(columns_, [&](int64_t c, auto chunk) {
-      add_over_queries(block, chunk, dk_ + c, columns_, ds_pairs_, q_pairs_ + c);
+    for_column_chunks(columns(), [&](int64_t c, auto chunk) {
+      add_over_queries(block, chunk, dk_ + c, columns(), ds_pairs_, q_pairs_ + c);
       constexpr int kRows = decltype(chunk)::kBlockRows, kVecs = decltype(chunk)::kVectors;
       for (int64_t i = 0; i < block.num_q; i += kRows) {
         const int64_t begin = block.begin_key(i), end = block.end_key(i, kRows);
         if (begin >= end) continue;
-        add_product<E, kRows, kVecs>(dq_ + (block.q0 + i) * columns_ + c, columns_,
-                                     ds_rows_ + i * kStride + begin / kPairs, kStride, 1,
-                                     k_pairs_ + (block.k0 + begin) / kPairs * columns_ + c,
-                                     columns_, (end - begin) / kPairs);
+        add_product<E, kRows, kVecs, kStride, 1>(
+            dq_ + (block.q0 + i) * columns() + c, columns(),
+            ds_rows_ + i * kStride + begin / kPairs,
+            k_pairs_ + (block.k0 + begin) / kPairs * columns() + c, columns(),
+            (end - begin) / kPairs);
       }
     });
   }
@@ -230,16 +240,16 @@ class Backward {
   // sums[key] += sum over queries of a[query][key] b[query]
   template <class Chunk>
   __attribute__((always_inline)) void add_over_queries(const Block& block, Chunk, float* sums,
-                                                       int64_t columns, const float* a,
+                                                       int64_t width, const float* a,
                                                        const float* b) {
     int64_t end = 0;
     for (int64_t j = 0; j < block.num_k; j += Chunk::kBlockRows) {
       if (j % ops::kTilePanel == 0) end = block.end_query(j);
       const int64_t begin = block.begin_query(j);
       if (begin >= end) continue;
-      add_product<E, Chunk::kBlockRows, Chunk::kVectors>(
-          sums + (block.k0 + j) * columns, columns, a + begin / kPairs * kKeys + j, 1, kKeys,
-          b + (block.q0 + begin) / kPairs * columns, columns, (end - begin) / kPairs);
+      add_product<E, Chunk::kBlockRows, Chunk::kVectors, 1, kKeys>(
+          sums + (block.k0 + j) * width, width, a + begin / kPairs * kKeys + j,
+          b + (block.q0 + begin) / kPairs * width, width, (end - begin) / kPairs);
     }
   }
 

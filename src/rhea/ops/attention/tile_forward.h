@@ -10,7 +10,8 @@
 
 namespace rhea::RHEA_ISA_NAMESPACE {
 
-template <class E, bool kCap, int kQueries, int kKeys>
+// kWidth: width of q, k and v after padding where it is known, else 0.
+template <class E, bool kCap, int kWidth, int kQueries, int kKeys>
 class Forward {
  public:
   static constexpr int kPairs = Packing<E>::kPairs;
@@ -55,29 +56,35 @@ class Forward {
     pack_pairs(v_pairs_, v, k_begin_, q_end_);
     for (int64_t n = kv * tiles_.group; n < (kv + 1) * tiles_.group; ++n) {
       Ahead ahead(q_end_ - q_begin);
-      foresee(ahead, item, n);
+      foresee(ahead, pair, q_begin, n);
       for (int64_t q0 = q_begin; q0 < q_end_; q0 += kQueries) run_block(n, k, q0, ahead);
     }
   }
 
  private:
+  // Constants where the width is: the loops over it are then unrolled.
+  __attribute__((always_inline)) int64_t dwords() const {
+    return kWidth > 0 ? kWidth / kPairs : dwords_;
+  }
+  __attribute__((always_inline)) int64_t value_columns() const {
+    return kWidth > 0 ? kWidth : value_columns_;
+  }
+
   HeadView<E> head(const ops::TileOperand& x, int64_t index, int64_t width) const {
     return {x, base_, index, width};
   }
 
-  // The rows that come after this head: the group's next q, or the next item's q, k and v.
-  void foresee(Ahead& ahead, int64_t item, int64_t n) const {
+  // The rows that come after this head: the group's next q, or the next pair's q, k and v.
+  void foresee(Ahead& ahead, int64_t pair, int64_t first_query, int64_t n) const {
     if ((n + 1) % tiles_.group != 0) {
-      ahead.add(HeadView<E>(tiles_.q, base_ + item % tiles_.num_chunks * tiles_.chunk, n + 1,
-                            tiles_.width));
-      return;
+      ahead.add(HeadView<E>(tiles_.q, base_ + first_query, n + 1, tiles_.width));
+    } else if (tiles_.num_chunks == 1 && pair + 1 < tiles_.num_pairs) {
+      const int64_t kv = (pair + 1) % tiles_.kv_heads;
+      const int64_t base = (pair + 1) / tiles_.kv_heads * tiles_.row;
+      ahead.add(HeadView<E>(tiles_.q, base, kv * tiles_.group, tiles_.width));
+      ahead.add(HeadView<E>(tiles_.k, base, kv, tiles_.width));
+      ahead.add(HeadView<E>(tiles_.v, base, kv, tiles_.value_width));
     }
-    const int64_t pair = (item + 1) / tiles_.num_chunks, row = pair / tiles_.kv_heads;
-    if (tiles_.num_chunks > 1 || row * tiles_.row != base_) return;
-    const int64_t kv = pair % tiles_.kv_heads;
-    ahead.add(head(tiles_.q, kv * tiles_.group, tiles_.width));
-    ahead.add(head(tiles_.k, kv, tiles_.width));
-    ahead.add(head(tiles_.v, kv, tiles_.value_width));
   }
 
   void run_block(int64_t n, const HeadView<E>& k, int64_t q0, Ahead& ahead) {
@@ -109,16 +116,14 @@ class Forward {
     fill_zero(sum_, block.num_q * kVec);
     const auto softmax = [&](int part) RHEA_INLINE_LAMBDA { exponentiate(block, pending, part); };
     for (int64_t j = 0; j < block.num_k; j += ops::kTilePanel)
-      for (int64_t i = 0; i < block.num_q; i += 4) {
+      for (int64_t i = block.begin_query(j), end = block.end_query(j); i < end; i += 4) {
         const Tile tile = tile_at(block, i, j);
-        const float* a = q_rows_ + i * dwords_;
-        const float* b = k_panels_ + (block.k0 + j - k_begin_) * dwords_;
+        const float* a = q_rows_ + i * dwords();
+        const float* b = k_panels_ + (block.k0 + j - k_begin_) * dwords();
         if (tile.keys == 64)
-          score_tile<E, 64>(raw_, a, b, nullptr, dwords_, softmax);
-        else if (tile.keys == 32)
-          score_tile<E, 32>(raw_, a, b, nullptr, dwords_, softmax);
+          score_tile<E, 64>(raw_, a, b, nullptr, dwords(), softmax);
         else
-          continue;
+          score_tile<E, 32>(raw_, a, b, nullptr, dwords(), softmax);
         pending = tile;
         ahead.step();
       }
@@ -184,15 +189,15 @@ class Forward {
   }
 
   void add_values(const Block& block) {
-    for_column_chunks(value_columns_, [&](int64_t c, auto chunk) {
+    for_column_chunks(value_columns(), [&](int64_t c, auto chunk) {
       constexpr int kRows = decltype(chunk)::kBlockRows, kVecs = decltype(chunk)::kVectors;
       for (int64_t i = 0; i < block.num_q; i += kRows) {
         const int64_t begin = block.begin_key(i), end = block.end_key(i, kRows);
         if (begin >= end) continue;
-        add_product<E, kRows, kVecs>(
-            acc_ + i * value_columns_ + c, value_columns_, p_ + i * kStride + begin / kPairs,
-            kStride, 1, v_pairs_ + (block.k0 + begin - k_begin_) / kPairs * value_columns_ + c,
-            value_columns_, (end - begin) / kPairs);
+        add_product<E, kRows, kVecs, kStride, 1>(
+            acc_ + i * value_columns() + c, value_columns(), p_ + i * kStride + begin / kPairs,
+            v_pairs_ + (block.k0 + begin - k_begin_) / kPairs * value_columns() + c,
+            value_columns(), (end - begin) / kPairs);
       }
     });
   }

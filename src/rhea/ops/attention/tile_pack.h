@@ -54,21 +54,16 @@ RHEA_INLINE fvec interleave_bf16(fvec row0, fvec row1) {
 // kVec dwords of a row from dword `at` on, of which some may lie past the width.
 template <class E>
 RHEA_INLINE fvec load_dwords(const HeadView<E>& x, int64_t token, int64_t at) {
-  if constexpr (Packing<E>::kPairs == 2) {
+  const int64_t left = x.width - at * Packing<E>::kPairs;
+  if (left <= 0) return fvec{};
 #if RHEA_ISA == 3
-    const int64_t left = x.width - 2 * at;
-    const __mmask32 mask = left >= 32 ? 0xffffffffu : left <= 0 ? 0u : (1u << left) - 1u;
-    return (fvec)_mm512_maskz_loadu_epi16(mask, x.at(token) + 2 * at);
-#endif
-  } else {
-    const int64_t left = x.width - at;
-    return left <= 0 ? fvec{} : row_load(x.at(token) + at, left < kVec ? left : kVec);
+  if constexpr (Packing<E>::kPairs == 2) {
+    const E* p = x.at(token) + 2 * at;
+    return left >= 32 ? (fvec)_mm512_loadu_si512(p)
+                      : (fvec)_mm512_maskz_loadu_epi16((1u << left) - 1u, p);
   }
-}
-
-template <class E>
-RHEA_INLINE void store_dwords(float* d, fvec v, int64_t left) {
-  row_store(d, v, left < kVec ? left : kVec);
+#endif
+  return row_load(x.at(token) + at, left);
 }
 
 // Tokens [first, first + count), zeros from `end` on.
@@ -77,7 +72,7 @@ static void pack_rows(float* d, const HeadView<E>& x, int64_t first, int64_t cou
   const int64_t dwords = x.dwords();
   for (int64_t t = first; t < first + count; ++t, d += dwords)
     for (int64_t s = 0; s < dwords; s += kVec)
-      store_dwords<E>(d + s, t < end ? load_dwords(x, t, s) : fvec{}, dwords - s);
+      row_store(d + s, t < end ? load_dwords(x, t, s) : fvec{}, dwords - s);
 }
 
 // Tokens [first, end) rounded up to whole panels; first is a multiple of 64.
@@ -106,20 +101,33 @@ static void pack_panels(float* d, const HeadView<E>& x, int64_t first, int64_t e
   }
 }
 
+#if RHEA_ISA == 3
+// 16 dwords (element of row 0, element of row 1).
+RHEA_INLINE fvec interleave_rows(u16x16 row0, u16x16 row1) {
+  return (fvec)(__builtin_convertvector(row0, u32x16) | __builtin_convertvector(row1, u32x16)
+                                                            << 16);
+}
+#endif
+
 // Tokens [first, end) rounded up to 16; first is even.
 template <class E>
 static void pack_pairs(float* d, const HeadView<E>& x, int64_t first, int64_t end) {
   const int64_t last = first + (end - first + 15) / 16 * 16;
   for (int64_t t = first; t < last; t += Packing<E>::kPairs, d += x.columns)
     for (int64_t c = 0; c < x.columns; c += kVec) {
-      const int64_t left = x.width - c < kVec ? x.width - c : kVec;
-      fvec row = t < end && left > 0 ? row_load(x.at(t) + c, left) : fvec{};
+      const int64_t left = x.width - c;
 #if RHEA_ISA == 3
-      if constexpr (Packing<E>::kPairs == 2)
-        row = interleave_bf16(row,
-                              t + 1 < end && left > 0 ? row_load(x.at(t + 1) + c, left) : fvec{});
+      if constexpr (Packing<E>::kPairs == 2) {
+        const E* p = x.at(t) + c;
+        const bool whole = left >= kVec && t + 1 < end;
+        const u16x16 row0 = whole ? load_u16(p) : load_u16_n(p, t < end ? left : 0);
+        const u16x16 row1 =
+            whole ? load_u16(p + x.stride) : load_u16_n(p + x.stride, t + 1 < end ? left : 0);
+        vec_store(d + c, interleave_rows(row0, row1));
+        continue;
+      }
 #endif
-      vec_store(d + c, row);
+      vec_store(d + c, t < end && left > 0 ? row_load(x.at(t) + c, left) : fvec{});
     }
 }
 
@@ -148,7 +156,7 @@ RHEA_INLINE fvec row_dots(const HeadView<E>& x, const HeadView<E>& y, int64_t t,
 template <class E>
 RHEA_INLINE void unpack_row(E* out, const float* sums, int64_t width, fvec factor) {
   for (int64_t c = 0; c < width; c += kVec)
-    row_store(out + c, vec_load(sums + c) * factor, width - c < kVec ? width - c : kVec);
+    row_store(out + c, vec_load(sums + c) * factor, width - c);
 }
 
 // Rows of the next heads, fetched a few per tile: they lie 1-4 KB apart, which the hardware does

@@ -33,15 +33,15 @@ RHEA_INLINE void accumulate(fvec (&c)[kRows][kVecs], const float* a, int64_t a_r
   }
 }
 
-// The same into memory: c is [kRows][kVecs * kVec] with rows c_row apart.
-template <class E, int kRows, int kVecs>
+// The same into memory: c is [kRows][kVecs * kVec] with rows c_row apart. The strides of a are
+// constants, so that its addresses are immediates.
+template <class E, int kRows, int kVecs, int kARow, int kAStep>
 __attribute__((noinline)) static void add_product(float* c, int64_t c_row, const float* a,
-                                                  int64_t a_row, int64_t a_step, const float* b,
-                                                  int64_t b_step, int64_t steps) {
+                                                  const float* b, int64_t b_step, int64_t steps) {
   fvec r[kRows][kVecs];
   RHEA_UNROLL for (int i = 0; i < kRows; ++i) RHEA_UNROLL for (int j = 0; j < kVecs; ++j) r[i][j] =
       vec_load(c + i * c_row + j * kVec);
-  accumulate<E>(r, a, a_row, a_step, b, b_step, steps);
+  accumulate<E>(r, a, kARow, kAStep, b, b_step, steps);
   RHEA_UNROLL for (int i = 0; i < kRows; ++i) RHEA_UNROLL for (int j = 0; j < kVecs; ++j)
       vec_store(c + i * c_row + j * kVec, r[i][j]);
 }

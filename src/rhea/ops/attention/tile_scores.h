@@ -132,13 +132,13 @@ struct Block {
 // Queries [i, i + 4) and keys [j, j + keys) of a block.
 struct Tile {
   int64_t i = 0, j = 0;
-  int keys = 0;  // 0 (dead), 32 or 64
+  int keys = 0;  // 0 (none yet), 32 at the diagonal, or 64
   bool masked = false;
 };
 
+// A tile between begin_query(j) and end_query(j).
 RHEA_INLINE Tile tile_at(const Block& block, int64_t i, int64_t j) {
   const int64_t q = block.q0 + i, k = block.k0 + j;
-  if (q + 3 < k || j < block.begin_key(i)) return {i, j, 0, false};
   const int keys = q + 3 < k + 32 ? 32 : 64;
   return {i, j, keys, k + keys - 1 > q || block.first[q + 3] > k};
 }

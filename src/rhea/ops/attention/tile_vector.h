@@ -25,12 +25,11 @@ typedef uint32_t uvec __attribute__((vector_size(kVec * 4)));
 typedef uint16_t hvec __attribute__((vector_size(kVec * 2)));
 
 RHEA_INLINE fvec vec_of(float x) { return x - fvec{}; }  // x - 0 keeps the sign of zero
-RHEA_INLINE fvec vec_load(const float* p) {
-  fvec v;
-  __builtin_memcpy(&v, p, sizeof(v));
-  return v;
-}
-RHEA_INLINE void vec_store(float* p, fvec v) { __builtin_memcpy(p, &v, sizeof(v)); }
+// Through a type that needs no alignment. Not memcpy: that may alias everything, so that after each
+// store the compiler would read all pointers again.
+typedef float unaligned_fvec __attribute__((vector_size(kVec * 4), aligned(4)));
+RHEA_INLINE fvec vec_load(const float* p) { return *reinterpret_cast<const unaligned_fvec*>(p); }
+RHEA_INLINE void vec_store(float* p, fvec v) { *reinterpret_cast<unaligned_fvec*>(p) = v; }
 RHEA_INLINE ivec vec_index() {
   ivec v;
   for (int i = 0; i < kVec; ++i) v[i] = i;
@@ -135,10 +134,10 @@ RHEA_INLINE float element(const uint16_t* p) {
   return bits_as<float>(static_cast<uint32_t>(*p) << 16);
 }
 RHEA_INLINE fvec row_load(const float* p, int64_t n) {
+  if (n >= kVec) return vec_load(p);
 #if RHEA_ISA >= 2
   return load_n(p, n);
 #else
-  if (n >= kVec) return vec_load(p);
   fvec v = {};
   for (int64_t i = 0; i < n; ++i) v[i] = p[i];
   return v;
@@ -146,7 +145,7 @@ RHEA_INLINE fvec row_load(const float* p, int64_t n) {
 }
 RHEA_INLINE fvec row_load(const uint16_t* p, int64_t n) {
 #if RHEA_ISA >= 2
-  return load_bf16_n(p, n);
+  return n >= kVec ? load_bf16(p) : load_bf16_n(p, n);
 #else
   hvec h = {};
   __builtin_memcpy(&h, p, static_cast<uint64_t>(n < kVec ? n : kVec) * 2);
@@ -154,17 +153,20 @@ RHEA_INLINE fvec row_load(const uint16_t* p, int64_t n) {
 #endif
 }
 RHEA_INLINE void row_store(float* p, fvec v, int64_t n) {
+  if (n >= kVec) return vec_store(p, v);
 #if RHEA_ISA >= 2
   store_n(p, v, n);
 #else
-  if (n >= kVec) return vec_store(p, v);
   for (int64_t i = 0; i < n; ++i) p[i] = v[i];
 #endif
 }
 RHEA_INLINE void row_store(uint16_t* p, fvec v, int64_t n) {
 #if RHEA_ISA == 3
-  _mm256_mask_storeu_epi16(p, first_lanes(n), (__m256i)_mm512_cvtneps_pbh((__m512)v));
+  const __m256i h = (__m256i)_mm512_cvtneps_pbh((__m512)v);
+  if (n >= kVec) return _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(p), h);
+  _mm256_mask_storeu_epi16(p, first_lanes(n), h);
 #elif RHEA_ISA == 2
+  if (n >= kVec) return store_bf16(p, v);
   store_bf16_n(p, v, n);
 #else
   const uvec u = (uvec)v;

@@ -5,23 +5,50 @@
 namespace rhea::RHEA_ISA_NAMESPACE {
 namespace {
 
-// Calls f with the kernel class as a tag: element type, soft cap, and blocks by head width.
+// The kernel class as a value.
 template <class Kernel>
 struct Tag {
   using Type = Kernel;
 };
 
+#if RHEA_ISA >= 2
+// The width of q, k and v after padding if it has a kernel of its own, else 0.
+int64_t known_width(const ops::AttentionTiles& tiles) {
+  const int64_t width = round_up_to(tiles.width, ops::kTileColumns);
+  if (width != round_up_to(tiles.value_width, ops::kTileColumns) || tiles.softcap > 0) return 0;
+  return width == 16 || width == 64 || width == 128 ? width : 0;
+}
+#endif
+
 template <class E, class F>
 int64_t with_forward(const ops::AttentionTiles& tiles, F&& f) {
-  const bool wide = tiles.width > 64 || tiles.value_width > 64;
-  if (tiles.softcap > 0) return f(Tag<Forward<E, true, 64, 128>>{});
-  if (wide) return f(Tag<Forward<E, false, 64, 128>>{});
-  return f(Tag<Forward<E, false, 128, 256>>{});
+#if RHEA_ISA >= 2
+  switch (known_width(tiles)) {
+    case 16:
+      return f(Tag<Forward<E, false, 16, 128, 256>>{});
+    case 64:
+      return f(Tag<Forward<E, false, 64, 128, 256>>{});
+    case 128:
+      return f(Tag<Forward<E, false, 128, 64, 128>>{});
+  }
+#endif
+  if (tiles.softcap > 0) return f(Tag<Forward<E, true, 0, 64, 128>>{});
+  return f(Tag<Forward<E, false, 0, 64, 128>>{});
 }
 template <class E, class F>
 int64_t with_backward(const ops::AttentionTiles& tiles, F&& f) {
-  if (tiles.softcap > 0) return f(Tag<Backward<E, true>>{});
-  return f(Tag<Backward<E, false>>{});
+#if RHEA_ISA >= 2
+  switch (known_width(tiles)) {
+    case 16:
+      return f(Tag<Backward<E, false, 16>>{});
+    case 64:
+      return f(Tag<Backward<E, false, 64>>{});
+    case 128:
+      return f(Tag<Backward<E, false, 128>>{});
+  }
+#endif
+  if (tiles.softcap > 0) return f(Tag<Backward<E, true, 0>>{});
+  return f(Tag<Backward<E, false, 0>>{});
 }
 
 // AVX-512 with bf16 instructions has kernels for bf16 only; f32 runs on the AVX-512 ones.
