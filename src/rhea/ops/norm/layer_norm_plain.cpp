@@ -1,10 +1,11 @@
-// LayerNorm in plain C++ for every floating point type.
+// LayerNorm in plain C++ for every floating point type, and the lists of kernels.
 #include <algorithm>
 #include <cmath>
 
 #include "rhea/ops/element.h"
 #include "rhea/ops/norm/norm_blocks.h"
 #include "rhea/ops/norm/norm_kernels.h"
+#include "rhea/ops/row_kernels.h"
 
 namespace rhea::ops {
 namespace {
@@ -104,24 +105,43 @@ void run_backward(const KernelArgs& args) {
   }
 }
 
+using RowsKernel = void (*)(const NormRows&);
+
+KernelPlan plan_vectors(const OpInstance& op, Isa isa) {
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA(layer_norm_rows);
+  return plan_norm(op, kRows[static_cast<int>(isa)]);
+}
+KernelPlan plan_grad(const OpInstance& op, RowsKernel rows) {
+  return plan_norm_grad(op, {op.attrs->flag("has_weight") ? 2 : 1},
+                        static_cast<int>(op.out.size()) - 1, rows);
+}
+KernelPlan plan_grad_vectors(const OpInstance& op, Isa isa) {
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA(layer_norm_grad_rows);
+  return plan_grad(op, kRows[static_cast<int>(isa)]);
+}
+
 }  // namespace
 
 std::vector<ir::CpuKernel> layer_norm_kernels() {
-  return {{.name = "layer_norm.plain", .plan = [](const OpInstance& op) {
-             KernelPlan plan = plan_norm(op);
-             dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run_forward<T>; });
-             return plan;
-           }}};
+  auto kernels = row_kernels("layer_norm.vectors", plan_vectors);
+  kernels.push_back({.name = "layer_norm.plain", .plan = [](const OpInstance& op) {
+                       KernelPlan plan = plan_norm(op);
+                       dispatch_float(op.in[0].dtype,
+                                      [&]<class T>() { plan.run = run_forward<T>; });
+                       return plan;
+                     }});
+  return kernels;
 }
 
 std::vector<ir::CpuKernel> layer_norm_grad_kernels() {
-  return {{.name = "layer_norm_grad.plain", .plan = [](const OpInstance& op) {
-             const bool has_weight = op.attrs->flag("has_weight");
-             KernelPlan plan =
-                 plan_norm_grad(op, {has_weight ? 2 : 1}, static_cast<int>(op.out.size()) - 1);
-             dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run_backward<T>; });
-             return plan;
-           }}};
+  auto kernels = row_kernels("layer_norm_grad.vectors", plan_grad_vectors);
+  kernels.push_back({.name = "layer_norm_grad.plain", .plan = [](const OpInstance& op) {
+                       KernelPlan plan = plan_grad(op, nullptr);
+                       dispatch_float(op.in[0].dtype,
+                                      [&]<class T>() { plan.run = run_backward<T>; });
+                       return plan;
+                     }});
+  return kernels;
 }
 
 }  // namespace rhea::ops

@@ -3,15 +3,20 @@
 
 #include <fmt/core.h>
 
+#include "rhea/ops/row_kernels.h"
+
 namespace rhea::ops {
 namespace {
 
 // About 32 KB of x: enough to hide the cost of taking an item, little enough to balance.
 constexpr int64_t kBlockElements = 16384;
 
-std::shared_ptr<NormState> make_state(const ir::OpInstance& op) {
+std::shared_ptr<NormState> make_state(const ir::OpInstance& op,
+                                      void (*rows_kernel)(const NormRows&)) {
   auto state = std::make_shared<NormState>();
   state->rows = rows_of(op.in[0].shape);
+  state->dtype = op.in[0].dtype;
+  state->rows_kernel = rows_kernel;
   state->eps = op.attrs->f64("eps");
   if (op.attrs->has("weight_offset")) state->offset = op.attrs->f64("weight_offset");
   if (op.attrs->has("has_weight")) state->has_weight = op.attrs->flag("has_weight");
@@ -21,14 +26,60 @@ std::shared_ptr<NormState> make_state(const ir::OpInstance& op) {
   return state;
 }
 
+NormRows bind(const ir::KernelArgs& args, const NormState& state, int64_t begin, int64_t end) {
+  NormRows rows{};
+  rows.dtype = row_dtype(state.dtype);
+  rows.begin = begin * state.block_tokens;
+  rows.end = std::min(end * state.block_tokens, state.rows.tokens);
+  rows.per_token = state.rows.per_token;
+  rows.width = state.rows.width;
+  rows.eps = static_cast<float>(state.eps);
+  rows.offset = static_cast<float>(state.offset);
+  rows.x = args.in[0].data;
+  rows.x_stride = args.in[0].row_stride;
+  rows.w = state.has_weight ? args.in[1].data : nullptr;
+  rows.y = args.out[0].data;
+  rows.y_stride = args.out[0].row_stride;
+  return rows;
+}
+
 }  // namespace
 
-ir::KernelPlan plan_norm(const ir::OpInstance& op) {
-  const auto state = make_state(op);
+void run_norm_rows(const ir::KernelArgs& args) {
+  const auto& state = *static_cast<const NormState*>(args.state);
+  NormRows rows = bind(args, state, args.begin, args.end);
+  if (state.has_bias) rows.b = args.in[state.has_weight ? 2 : 1].data;
+  state.rows_kernel(rows);
+}
+
+void run_norm_grad_rows(const ir::KernelArgs& args) {
+  const auto& state = *static_cast<const NormState*>(args.state);
+  if (args.phase == 1) {
+    for (int sum = 0; sum < state.num_sums; ++sum)
+      sum_partials<float>(args, state, args.out[1 + sum].as<float>(), sum);
+    return;
+  }
+  const ir::Buffer& dy = args.in[state.has_weight ? 2 : 1];
+  for (int64_t block = args.begin; block < args.end; ++block) {
+    NormRows rows = bind(args, state, block, block + 1);
+    rows.dy = dy.data;
+    rows.dy_stride = dy.row_stride;
+    int sum = 0;
+    if (state.has_weight) rows.dw = state.partial<float>(args, block, sum++);
+    if (state.has_bias) rows.db = state.partial<float>(args, block, sum);
+    for (float* part : {rows.dw, rows.db})
+      if (part) std::fill_n(part, state.rows.width, 0.0f);
+    state.rows_kernel(rows);
+  }
+}
+
+ir::KernelPlan plan_norm(const ir::OpInstance& op, void (*rows_kernel)(const NormRows&)) {
+  const auto state = make_state(op, rows_kernel);
   state->num_blocks = div_up(state->rows.tokens, state->block_tokens);
   ir::KernelPlan plan;
   plan.grid = {state->num_blocks};
   plan.state = state;
+  if (rows_kernel) plan.run = run_norm_rows;
   plan.in_place = {{0, 0}};
   if (op.in[0].rank() > 1) plan.strided_in = plan.strided_out = 1;
   plan.note = fmt::format("{} tokens per block", state->block_tokens);
@@ -36,8 +87,8 @@ ir::KernelPlan plan_norm(const ir::OpInstance& op) {
 }
 
 ir::KernelPlan plan_norm_grad(const ir::OpInstance& op, std::initializer_list<int> strided,
-                              int num_sums) {
-  const auto state = make_state(op);
+                              int num_sums, void (*rows_kernel)(const NormRows&)) {
+  const auto state = make_state(op, rows_kernel);
   state->block_tokens = std::max(state->block_tokens, div_up(state->rows.tokens, kMaxPartials));
   state->num_blocks = div_up(state->rows.tokens, state->block_tokens);
   state->num_sums = num_sums;
@@ -46,6 +97,7 @@ ir::KernelPlan plan_norm_grad(const ir::OpInstance& op, std::initializer_list<in
   plan.workspace_bytes = num_sums * state->num_blocks * state->padded_width() *
                          dtype_size(accum_dtype(op.in[0].dtype));
   plan.state = state;
+  if (rows_kernel) plan.run = run_norm_grad_rows;
   plan.in_place = {{0, 0}};
   const uint64_t has_rows = op.in[0].rank() > 1 ? 1 : 0;  // of a single row there is no stride
   plan.strided_in = plan.strided_out = has_rows;

@@ -9,6 +9,7 @@
 #include "rhea/ir/attr.h"
 #include "rhea/ir/cpu_kernel.h"
 #include "rhea/ops/element.h"
+#include "rhea/ops/norm/norm_rows.h"
 
 namespace rhea::ops {
 
@@ -22,6 +23,8 @@ struct NormState {
   int num_sums = 0;  // weight-like gradients: partial sums per block
   double eps = 0, offset = 0;
   bool has_weight = true, has_bias = false;
+  DType dtype = DType::f32;
+  void (*rows_kernel)(const NormRows&) = nullptr;  // of the vector kernels
 
   // Partial sums lie as [num_sums][num_blocks][width padded to a cache line].
   int64_t padded_width() const { return round_up(rows.width, 16); }
@@ -58,11 +61,16 @@ void sum_partials(const ir::KernelArgs& args, const NormState& state, A* out, in
             out + first);
 }
 
-// Grid and state of a forward kernel: x may be normalised in place and may be strided.
-ir::KernelPlan plan_norm(const ir::OpInstance& op);
+// Grid and state of a forward kernel: x may be normalised in place and may be strided. A vector
+// kernel gives the function that does its rows.
+ir::KernelPlan plan_norm(const ir::OpInstance& op, void (*rows_kernel)(const NormRows&) = nullptr);
 // The same for a gradient kernel. `strided` are the operands beside x that have x's shape; dx may
 // take the place of any of them.
 ir::KernelPlan plan_norm_grad(const ir::OpInstance& op, std::initializer_list<int> strided,
-                              int num_sums);
+                              int num_sums, void (*rows_kernel)(const NormRows&) = nullptr);
+
+// KernelPlan::run of the vector kernels, rms_norm and layer_norm alike.
+void run_norm_rows(const ir::KernelArgs& args);
+void run_norm_grad_rows(const ir::KernelArgs& args);
 
 }  // namespace rhea::ops

@@ -52,6 +52,22 @@ void reference(const ir::ReferenceArgs& args) {
   }
 }
 
+std::vector<Value> decompose(ir::Graph&, std::span<const Value> in, const ir::Attrs& attrs) {
+  const Value x = in[0], w = in[1];
+  const DType wide = accum_dtype(x.dtype());
+  const int64_t last = x.type().rank() - 1;
+  std::vector<int64_t> outer;
+  for (int64_t i = 0; i < last; ++i) outer.push_back(i);
+  const Value x_wide = convert(x, wide);
+  const double width = static_cast<double>(x.dim(-1));
+  const Value mean = multiply(reduce_sum(multiply(x_wide, x_wide), {last}), 1 / width);
+  const Value r = rsqrt(add(mean, attrs.f64("eps")));
+  const Value n = convert(multiply(x_wide, broadcast_in_dim(r, x.shape(), outer)), x.dtype());
+  const Value scale = add(convert(w, wide), attrs.f64("weight_offset"));
+  return {
+      convert(multiply(convert(n, wide), broadcast_in_dim(scale, x.shape(), {last})), x.dtype())};
+}
+
 // One letter per outer dim; the last dim is reduced inside a row and must stay whole.
 std::string letters(const Shape& shape) {
   std::string text;
@@ -106,6 +122,7 @@ const OpDef kRmsNorm{
           check_operands(in, 2);
           return std::vector<Type>{in[0]};
         },
+    .decompose = decompose,
     .vjp = [](const ir::VjpArgs& args) -> std::vector<Value> {
       const Value in[] = {args.inputs[0], args.inputs[1], args.cotangents[0]};
       return args.graph.add(kRmsNormGrad, in, args.attrs);

@@ -1,10 +1,11 @@
-// RMSNorm in plain C++ for every floating point type; the last entry of the kernel lists.
+// RMSNorm in plain C++ for every floating point type, and the lists of kernels.
 #include <algorithm>
 #include <cmath>
 
 #include "rhea/ops/element.h"
 #include "rhea/ops/norm/norm_blocks.h"
 #include "rhea/ops/norm/norm_kernels.h"
+#include "rhea/ops/row_kernels.h"
 
 namespace rhea::ops {
 namespace {
@@ -82,22 +83,42 @@ void run_backward(const KernelArgs& args) {
   }
 }
 
+using RowsKernel = void (*)(const NormRows&);
+
+KernelPlan plan_vectors(const OpInstance& op, Isa isa) {
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA(rms_norm_rows);
+  return plan_norm(op, kRows[static_cast<int>(isa)]);
+}
+KernelPlan plan_grad(const OpInstance& op, RowsKernel rows) {
+  return plan_norm_grad(op, {2}, 1, rows);
+}
+KernelPlan plan_grad_vectors(const OpInstance& op, Isa isa) {
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA(rms_norm_grad_rows);
+  return plan_grad(op, kRows[static_cast<int>(isa)]);
+}
+
 }  // namespace
 
 std::vector<ir::CpuKernel> rms_norm_kernels() {
-  return {{.name = "rms_norm.plain", .plan = [](const OpInstance& op) {
-             KernelPlan plan = plan_norm(op);
-             dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run_forward<T>; });
-             return plan;
-           }}};
+  auto kernels = row_kernels("rms_norm.vectors", plan_vectors);
+  kernels.push_back({.name = "rms_norm.plain", .plan = [](const OpInstance& op) {
+                       KernelPlan plan = plan_norm(op);
+                       dispatch_float(op.in[0].dtype,
+                                      [&]<class T>() { plan.run = run_forward<T>; });
+                       return plan;
+                     }});
+  return kernels;
 }
 
 std::vector<ir::CpuKernel> rms_norm_grad_kernels() {
-  return {{.name = "rms_norm_grad.plain", .plan = [](const OpInstance& op) {
-             KernelPlan plan = plan_norm_grad(op, {2}, 1);
-             dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run_backward<T>; });
-             return plan;
-           }}};
+  auto kernels = row_kernels("rms_norm_grad.vectors", plan_grad_vectors);
+  kernels.push_back({.name = "rms_norm_grad.plain", .plan = [](const OpInstance& op) {
+                       KernelPlan plan = plan_grad(op, nullptr);
+                       dispatch_float(op.in[0].dtype,
+                                      [&]<class T>() { plan.run = run_backward<T>; });
+                       return plan;
+                     }});
+  return kernels;
 }
 
 }  // namespace rhea::ops

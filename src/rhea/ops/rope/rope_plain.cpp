@@ -5,6 +5,8 @@
 
 #include "rhea/ops/element.h"
 #include "rhea/ops/rope/rope_kernels.h"
+#include "rhea/ops/rope/rope_rows.h"
+#include "rhea/ops/row_kernels.h"
 
 namespace rhea::ops {
 namespace {
@@ -18,6 +20,8 @@ constexpr int64_t kBlockElements = 16384;
 struct State {
   int64_t tokens = 0, heads = 0, width = 0, pairs = 0, block = 1;
   bool interleaved = false, inverse = false;
+  DType dtype = DType::f32;
+  void (*rows_kernel)(const RopeRows&) = nullptr;  // of the vector kernels
 };
 
 // One head. Both elements of a pair are read before either is written, so y may be x.
@@ -49,9 +53,32 @@ void run(const KernelArgs& args) {
   }
 }
 
-KernelPlan plan_rope(const OpInstance& op) {
+void run_rows(const KernelArgs& args) {
+  const auto& state = *static_cast<const State*>(args.state);
+  RopeRows rows{};
+  rows.dtype = row_dtype(state.dtype);
+  rows.interleaved = state.interleaved;
+  rows.inverse = state.inverse;
+  rows.begin = args.begin * state.block;
+  rows.end = std::min(args.end * state.block, state.tokens);
+  rows.heads = state.heads;
+  rows.width = state.width;
+  rows.pairs = state.pairs;
+  rows.x = args.in[0].data;
+  rows.x_stride = args.in[0].row_stride;
+  rows.cos = args.in[1].as<const float>();
+  rows.sin = args.in[2].as<const float>();
+  rows.positions = args.in[3].as<const int32_t>();
+  rows.y = args.out[0].data;
+  rows.y_stride = args.out[0].row_stride;
+  state.rows_kernel(rows);
+}
+
+KernelPlan plan_rope(const OpInstance& op, void (*rows_kernel)(const RopeRows&)) {
   auto state = std::make_shared<State>();
   const ir::Shape& shape = op.in[0].shape;
+  state->dtype = op.in[0].dtype;
+  state->rows_kernel = rows_kernel;
   state->tokens = shape[0];
   state->heads = shape[1];
   state->width = shape[2];
@@ -66,17 +93,25 @@ KernelPlan plan_rope(const OpInstance& op) {
   plan.strided_in = plan.strided_out = 1;
   plan.note = fmt::format("{} tokens per block", state->block);
   plan.state = state;
+  if (rows_kernel) plan.run = run_rows;
   return plan;
+}
+
+KernelPlan plan_vectors(const OpInstance& op, Isa isa) {
+  constexpr void (*kRows[])(const RopeRows&) = RHEA_PER_ISA(rope_rows);
+  return plan_rope(op, kRows[static_cast<int>(isa)]);
 }
 
 }  // namespace
 
 std::vector<ir::CpuKernel> rope_kernels() {
-  return {{.name = "rope.plain", .plan = [](const OpInstance& op) {
-             KernelPlan plan = plan_rope(op);
-             dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run<T>; });
-             return plan;
-           }}};
+  auto kernels = row_kernels("rope.vectors", plan_vectors);
+  kernels.push_back({.name = "rope.plain", .plan = [](const OpInstance& op) {
+                       KernelPlan plan = plan_rope(op, nullptr);
+                       dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run<T>; });
+                       return plan;
+                     }});
+  return kernels;
 }
 
 }  // namespace rhea::ops

@@ -74,6 +74,9 @@ const OpDef kSwiglu{
           check_operands(in, 2);
           return std::vector<Type>{in[0]};
         },
+    .decompose = [](ir::Graph&, std::span<const Value> in, const ir::Attrs&) -> std::vector<Value> {
+      return {multiply(silu(in[0]), in[1])};
+    },
     .vjp = [](const ir::VjpArgs& args) -> std::vector<Value> {
       const Value in[] = {args.inputs[0], args.inputs[1], args.cotangents[0]};
       return args.graph.add(kSwigluGrad, in);

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "rhea/ops/element.h"
+#include "rhea/ops/row_kernels.h"
 #include "rhea/ops/swiglu/swiglu_kernels.h"
+#include "rhea/ops/swiglu/swiglu_rows.h"
 
 namespace rhea::ops {
 namespace {
@@ -19,6 +21,9 @@ constexpr int64_t kBlockElements = 16384;
 // Rows of dim 0 in blocks; everything behind dim 0 is one row, and so is a tensor of rank 0 or 1.
 struct State {
   int64_t rows = 1, width = 1, block = 1;
+  DType dtype = DType::f32;
+  bool grad = false;
+  void (*rows_kernel)(const SwigluRows&) = nullptr;  // of the vector kernels
 };
 
 // Calls f(elements of a row, pointer offsets) for each row of the items.
@@ -67,8 +72,37 @@ void run_backward(const KernelArgs& args) {
   });
 }
 
-KernelPlan plan_swiglu(const OpInstance& op) {
+void run_rows(const KernelArgs& args) {
+  const auto& state = *static_cast<const State*>(args.state);
+  const int64_t first = args.begin * state.block;
+  SwigluRows rows{};
+  rows.dtype = row_dtype(state.dtype);
+  rows.rows = std::min(args.end * state.block, state.rows) - first;
+  rows.width = state.width;
+  const int64_t bytes = dtype_size(state.dtype);
+  const auto at = [&](const ir::Buffer& buffer) {
+    return static_cast<char*>(buffer.data) + first * buffer.row_stride * bytes;
+  };
+  rows.gate = at(args.in[0]);
+  rows.gate_stride = args.in[0].row_stride;
+  rows.up = at(args.in[1]);
+  rows.up_stride = args.in[1].row_stride;
+  if (state.grad) {
+    rows.dy = at(args.in[2]);
+    rows.dy_stride = args.in[2].row_stride;
+  }
+  for (int i = 0; i < (state.grad ? 2 : 1); ++i) {
+    rows.out[i] = at(args.out[i]);
+    rows.out_stride[i] = args.out[i].row_stride;
+  }
+  state.rows_kernel(rows);
+}
+
+KernelPlan plan_swiglu(const OpInstance& op, void (*rows_kernel)(const SwigluRows&)) {
   auto state = std::make_shared<State>();
+  state->dtype = op.in[0].dtype;
+  state->grad = op.in.size() == 3;
+  state->rows_kernel = rows_kernel;
   const ir::Shape& shape = op.in[0].shape;
   const bool has_rows = shape.size() > 1;
   state->rows = has_rows ? shape[0] : 1;
@@ -83,25 +117,41 @@ KernelPlan plan_swiglu(const OpInstance& op) {
   if (has_rows) plan.strided_out = (uint64_t{1} << op.out.size()) - 1;
   plan.note = fmt::format("{} rows per block", state->block);
   plan.state = state;
+  if (rows_kernel) plan.run = run_rows;
   return plan;
+}
+
+KernelPlan plan_vectors(const OpInstance& op, Isa isa) {
+  constexpr void (*kRows[])(const SwigluRows&) = RHEA_PER_ISA(swiglu_rows);
+  return plan_swiglu(op, kRows[static_cast<int>(isa)]);
+}
+KernelPlan plan_grad_vectors(const OpInstance& op, Isa isa) {
+  constexpr void (*kRows[])(const SwigluRows&) = RHEA_PER_ISA(swiglu_grad_rows);
+  return plan_swiglu(op, kRows[static_cast<int>(isa)]);
 }
 
 }  // namespace
 
 std::vector<ir::CpuKernel> swiglu_kernels() {
-  return {{.name = "swiglu.plain", .plan = [](const OpInstance& op) {
-             KernelPlan plan = plan_swiglu(op);
-             dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run_forward<T>; });
-             return plan;
-           }}};
+  auto kernels = row_kernels("swiglu.vectors", plan_vectors);
+  kernels.push_back({.name = "swiglu.plain", .plan = [](const OpInstance& op) {
+                       KernelPlan plan = plan_swiglu(op, nullptr);
+                       dispatch_float(op.in[0].dtype,
+                                      [&]<class T>() { plan.run = run_forward<T>; });
+                       return plan;
+                     }});
+  return kernels;
 }
 
 std::vector<ir::CpuKernel> swiglu_grad_kernels() {
-  return {{.name = "swiglu_grad.plain", .plan = [](const OpInstance& op) {
-             KernelPlan plan = plan_swiglu(op);
-             dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run_backward<T>; });
-             return plan;
-           }}};
+  auto kernels = row_kernels("swiglu_grad.vectors", plan_grad_vectors);
+  kernels.push_back({.name = "swiglu_grad.plain", .plan = [](const OpInstance& op) {
+                       KernelPlan plan = plan_swiglu(op, nullptr);
+                       dispatch_float(op.in[0].dtype,
+                                      [&]<class T>() { plan.run = run_backward<T>; });
+                       return plan;
+                     }});
+  return kernels;
 }
 
 }  // namespace rhea::ops

@@ -1,0 +1,34 @@
+// Lists of vector kernels that exist once per instruction set and take f32, bf16 and f16.
+#pragma once
+#include <string>
+
+#include "rhea/base/dtype.h"
+#include "rhea/ops/per_isa.h"
+
+// The functions of all instruction sets, index Isa; elsewhere than on x86 there is the plain one.
+#if defined(__x86_64__)
+#define RHEA_PER_ISA(function) \
+  { isa_plain::function, isa_avx2::function, isa_avx512::function }
+#else
+#define RHEA_PER_ISA(function) \
+  { isa_plain::function, isa_plain::function, isa_plain::function }
+#endif
+
+namespace rhea::ops {
+
+// The code of an element type for row kernels (row_vector.h).
+inline int row_dtype(DType dtype) { return static_cast<int>(dtype); }
+static_assert(static_cast<int>(DType::f32) == 0 && static_cast<int>(DType::bf16) == 1 &&
+              static_cast<int>(DType::f16) == 2);
+
+// kernels_per_isa that refuse f64; to be followed by a kernel that takes everything.
+inline std::vector<ir::CpuKernel> row_kernels(std::string_view name, PlanForIsa plan) {
+  auto kernels = kernels_per_isa(name, plan);
+  for (ir::CpuKernel& kernel : kernels)
+    kernel.accepts = [](const ir::OpInstance& op) {
+      return op.in[0].dtype == DType::f64 ? std::string("f64 has no vector kernel") : "";
+    };
+  return kernels;
+}
+
+}  // namespace rhea::ops
