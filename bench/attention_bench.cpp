@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "rhea/ops/ops.h"
+#include "rhea/ops/peak.h"
 #include "rhea/ops/run_kernel.h"
 
 namespace rhea {
@@ -88,7 +89,11 @@ void run(benchmark::State& state, const ir::OpDef& row, const Shape& shape) {
   ops::KernelRun call(node.kernel(), instance, pool());
   for (auto _ : state) call(node.in, node.out);
   const double flops = row.cost(instance).flops * static_cast<double>(state.iterations());
+  static const double f32_peak = ops::measure_peak_flops(DType::f32, pool());
+  static const double bf16_peak = ops::measure_peak_flops(DType::bf16, pool());
+  const double peak = shape.dtype == DType::bf16 ? bf16_peak : f32_peak;
   state.counters["flops"] = benchmark::Counter(flops, benchmark::Counter::kIsRate);
+  state.counters["share_of_peak"] = benchmark::Counter(flops / peak, benchmark::Counter::kIsRate);
   state.SetLabel(std::string(node.kernel().name));
 }
 
