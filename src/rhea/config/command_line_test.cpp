@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <random>
 #include <sstream>
 
@@ -251,6 +253,22 @@ TEST(Help, ListsEveryOptionWithTypeDefaultAndMeaning) {
   EXPECT_THAT(help, testing::ContainsRegex("--training.gc_freq +int +50 +no effect"));
   EXPECT_THAT(help, HasSubstr("loss:CrossEntropyLoss"));
   EXPECT_THAT(help, testing::Not(HasSubstr("--model_spec")));
+}
+
+TEST(Help, DocumentIsCurrent) {
+  std::ostringstream out;
+  out << "# Options of a run\n\nWhat `rhea train --help` prints, with the defaults of an empty "
+         "config function; a test "
+         "keeps this page equal to the code.\n\n```\n";
+  print_options(TrainerConfig{}, out);
+  out << "```\n";
+  const std::string path = std::string(RHEA_SOURCE_DIR) + "/docs/options.md";
+  if (std::getenv("RHEA_UPDATE_DOCS")) std::ofstream(path) << out.str();
+  std::ifstream file(path);
+  std::ostringstream found;
+  found << file.rdbuf();
+  EXPECT_TRUE(found.str() == out.str())
+      << path << " is out of date: run this test with RHEA_UPDATE_DOCS=1";
 }
 
 TEST(Help, IsFast) {
