@@ -1,6 +1,7 @@
 // One function per component.
 #include "rhea/trainer_options.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "rhea/base/error.h"
@@ -29,7 +30,9 @@ train_step::StepOptions step_options(const TrainerConfig& config) {
 
 exec::cpu::CompileOptions compile_options(const TrainerConfig& config) {
   exec::cpu::CompileOptions options;
-  options.interpret = !config.compile.enable;
+  const auto& components = config.compile.components;
+  options.interpret =
+      !config.compile.enable || std::ranges::find(components, "model") == components.end();
   options.detect_anomaly = config.debug.detect_anomaly;
   options.disable_passes = config.debug.disable_passes;
   options.dump_graphs = config.debug.dump_graphs;
@@ -75,8 +78,6 @@ std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConf
     return nullptr;
   const std::filesystem::path path =
       config.tokenizer.path.empty() ? config.hf_assets_path : config.tokenizer.path;
-  if (!std::filesystem::exists(path))
-    log::warning("train", "HF assets path {} does not exist!", path.string());
   if (path.filename() == "tokenizer.model")
     throw Error(
         "{}: a tokenizer.model file is not read; give the folder with tokenizer.json, or with "

@@ -15,6 +15,7 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
   const nn::Decoder::Config& model = models::decoder(config.model_spec);
   config::ModelFacts facts;
   facts.n_layers = static_cast<int64_t>(model.layers.size());
+  facts.vocab_size = model.vocab_size();
   if (model.layers.empty()) return facts;
   const nn::TransformerBlock::Config& block = *model.layers.front();
   facts.n_heads = block.attention->qkv_linear->n_heads;

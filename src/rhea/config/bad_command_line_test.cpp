@@ -239,6 +239,18 @@ TEST(BadLines, AllProblemsAreReportedAtOnce) {
   EXPECT_THROW(report.raise(), Error);
 }
 
+TEST(BadLines, VocabularyOfTheLossIsTheModels) {
+  WorldFacts world;
+  world.model = ModelFacts{.vocab_size = 2048};
+  const auto said = [&](const std::string& options) {
+    return everything("--module llama3 --config llama3_debugmodel " + options, world).text();
+  };
+  EXPECT_THAT(said("--loss.loss_fn.global_vocab_size 2049"),
+              testing::HasSubstr("loss.loss_fn.global_vocab_size = 2049: the model's vocabulary "
+                                 "has 2048 entries"));
+  EXPECT_THAT(said("--loss.loss_fn.global_vocab_size 2048"), testing::HasSubstr("has 0 problems"));
+}
+
 TEST(BadLines, SequenceRule) {
   WorldFacts world;
   world.world_size = 8;

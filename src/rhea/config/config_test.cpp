@@ -157,6 +157,7 @@ TEST(Validate, AcceptsTheRecipeAndWarnsAboutWhatDoesNothing) {
   EXPECT_TRUE(validate(c, {}).ok()) << validate(c, {}).text();
   EXPECT_TRUE(validate(c, {}).warnings.empty());
   c.training.enable_cpu_offload = true;
+  c.hf_model = "Qwen3-4B";
   c.hf_assets_path = "/nonexistent/assets";
   c.training.dtype = "bfloat16";
   c.debug.moe_force_load_balance = true;
@@ -168,7 +169,8 @@ TEST(Validate, AcceptsTheRecipeAndWarnsAboutWhatDoesNothing) {
   EXPECT_THAT(report.warnings,
               testing::UnorderedElementsAre(
                   "HF assets path /nonexistent/assets does not exist!",
-                  testing::HasSubstr("enable_cpu_offload"), testing::HasSubstr("may vanish"),
+                  testing::HasSubstr("enable_cpu_offload"),
+                  testing::HasSubstr("hf_model has no effect"), testing::HasSubstr("may vanish"),
                   testing::HasSubstr("moe_force_load_balance has no effect"),
                   testing::HasSubstr("expert_parallel_degree has no effect")));
 }

@@ -12,7 +12,8 @@ void check_parallelism(const TrainerConfig& config, const WorldFacts& world, Rep
 void check_batch(const TrainerConfig& config, const WorldFacts& world, Report& report);
 void check_compile(const TrainerConfig& config,
                    Report& report);  // compile, executor, activation_checkpoint
-void check_optimizer(const TrainerConfig& config, Report& report);  // optimizer, lr_scheduler, loss
+void check_optimizer(const TrainerConfig& config, const WorldFacts& world,
+                     Report& report);  // optimizer, lr_scheduler, loss
 void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Report& report);
 void check_data(const TrainerConfig& config, Report& report);  // dataloader, validator
 void check_observation(const TrainerConfig& config, const WorldFacts& world,

@@ -96,6 +96,8 @@ void check_training(const TrainerConfig& config, const WorldFacts& world, Report
       report.add("training.max_wall_time", t.max_wall_time, error.what());
     }
   }
+  if (!config.hf_model.empty() && config.model_spec.flavor != "from_config")
+    report.warn("hf_model has no effect: the sizes of this model do not come from a config.json");
   if (config.dump_folder.empty())
     report.add("dump_folder", "",
                "must not be empty: it is the root of everything that is written");

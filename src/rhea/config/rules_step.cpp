@@ -112,7 +112,7 @@ void check_compile(const TrainerConfig& config, Report& report) {
                "model in --compile.components");
 }
 
-void check_optimizer(const TrainerConfig& config, Report& report) {
+void check_optimizer(const TrainerConfig& config, const WorldFacts& world, Report& report) {
   const OptimizerConfig& o = config.optimizer;
   if (o.param_groups.empty())
     report.add("optimizer.param_groups", "[]",
@@ -130,9 +130,20 @@ void check_optimizer(const TrainerConfig& config, Report& report) {
         "optimizer.implementation={} has no effect: the update is always one fused pass",
         o.implementation));
 
-  if (const auto* chunked = config.loss.as<ChunkedLossConfig>())
-    if (chunked->loss_fn && chunked->loss_fn.as<ChunkedLossConfig>())
-      report.add("loss.loss_fn", "ChunkedLossWrapper", "a chunked loss cannot hold another one");
+  const Slot<LossConfig>* loss = &config.loss;
+  std::string path = "loss";
+  if (const auto* chunked = loss->as<ChunkedLossConfig>()) {
+    loss = &chunked->loss_fn;
+    path = "loss.loss_fn";
+    if (loss->as<ChunkedLossConfig>())
+      report.add(path, "ChunkedLossWrapper", "a chunked loss cannot hold another one");
+  }
+  const auto* entropy = loss->as<CrossEntropyLossConfig>();
+  const int64_t vocab_size = world.model ? world.model->vocab_size : 0;
+  if (entropy && entropy->global_vocab_size && vocab_size > 0 &&
+      *entropy->global_vocab_size != vocab_size)
+    report.add(path + ".global_vocab_size", std::to_string(*entropy->global_vocab_size),
+               fmt::format("the model's vocabulary has {} entries", vocab_size));
 }
 
 }  // namespace rhea::config

@@ -96,7 +96,7 @@ Report validate(const TrainerConfig& config, const WorldFacts& world) {
   check_parallelism(config, world, report);
   check_batch(config, world, report);
   check_compile(config, report);
-  check_optimizer(config, report);
+  check_optimizer(config, world, report);
   check_checkpoint(config, world, report);
   if (world.reads_files) check_data(config, report);
   check_observation(config, world, report);

@@ -13,6 +13,7 @@ namespace rhea::config {
 // What the rules need to know about the model, whoever knows it fills it in.
 struct ModelFacts {
   int64_t n_layers = 0;
+  int64_t vocab_size = 0;
   int64_t n_heads = 0;
   int64_t n_kv_heads = 0;
   int64_t ffn_hidden_dim = 0;  // of dense layers

@@ -12,7 +12,7 @@ struct CrossEntropyLossConfig : LossConfig {
 
   void fields(Visitor& v) override {
     v("global_vocab_size", global_vocab_size,
-      "vocabulary the labels are checked against; None = the model's", at_least(1));
+      "size of the vocabulary, checked against the model's; None = the model's", at_least(1));
   }
 };
 
