@@ -28,4 +28,8 @@ std::vector<ir::CpuKernel> cross_entropy_grad_kernels();
 std::vector<ir::CpuKernel> linear_cross_entropy_kernels();
 std::vector<ir::CpuKernel> linear_cross_entropy_grad_kernels();
 
+// The last ones of their lists: any dtype.
+ir::CpuKernel plain_linear_cross_entropy();
+ir::CpuKernel plain_linear_cross_entropy_grad();
+
 }  // namespace rhea::ops

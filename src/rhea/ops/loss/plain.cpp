@@ -221,11 +221,11 @@ std::vector<ir::CpuKernel> cross_entropy_kernels() {
 std::vector<ir::CpuKernel> cross_entropy_grad_kernels() {
   return {{"plain", Isa::plain, nullptr, plan_grad}};
 }
-std::vector<ir::CpuKernel> linear_cross_entropy_kernels() {
-  return {{"plain", Isa::plain, nullptr, plan_linear<false>}};
+ir::CpuKernel plain_linear_cross_entropy() {
+  return {"plain", Isa::plain, nullptr, plan_linear<false>};
 }
-std::vector<ir::CpuKernel> linear_cross_entropy_grad_kernels() {
-  return {{"plain", Isa::plain, nullptr, plan_linear<true>}};
+ir::CpuKernel plain_linear_cross_entropy_grad() {
+  return {"plain", Isa::plain, nullptr, plan_linear<true>};
 }
 
 }  // namespace rhea::ops

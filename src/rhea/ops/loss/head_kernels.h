@@ -1,0 +1,71 @@
+// The head's product fused with the cross entropy, one copy of the loops per instruction set
+// (head_kernels.cpp is compiled once for each).      V vocabulary, D model dim, C tokens of a chunk
+//
+// A chunk of tokens takes these phases, each a grid of independent items:
+//  pack       h of the chunk as panels, tokens as columns (for the logits) and D as columns (for
+//  dw) forward    blocks of the vocabulary: logits transposed, words as rows and tokens as vector
+//  lanes, so that w is read in place and
+//             maximum and sum of a token are lane-wise; the f32 tile stays in the core's cache and
+//             leaves as exp(logit - maximum of the block), in the dtype of h
+//  normalise  maxima and sums of the blocks give the loss and, per token and block, the factor that
+//  turns exp into the gradient backward   groups of blocks: exp times factor, minus one at the
+//  label, then its products with h (dw, in place) and w (dh, one
+//             partial sum per group)
+//  finish     partial sums of dh added in the order of the groups
+// Bits depend on these grids and not on who runs the items.
+#pragma once
+#include <cstdint>
+
+#include "rhea/base/cpu_features.h"
+
+namespace rhea::ops {
+
+// Words per block, multiples of the rows of every register block. A block of w and its tile of
+// logits fit L2.
+inline constexpr int64_t kForwardWords = 252;
+constexpr int64_t backward_words(int64_t element) { return element == 2 ? 504 : 252; }
+inline constexpr int64_t kHeadGroups = 16;
+inline constexpr int64_t kTokensPerItem = 16;
+
+// Distances between rows, a cache line more than a row: rows a power of two apart would meet in few
+// sets of the cache.
+constexpr int64_t exps_row(int64_t chunk, int64_t element) { return chunk + 64 / element; }
+constexpr int64_t partial_row(int64_t width) { return (width + 15) / 16 * 16 + 16; }
+
+struct HeadChunk {
+  int64_t width, vocabulary;
+  int64_t chunk;  // tokens with padding, a multiple of 64
+  int64_t count;  // real ones
+  const char *h, *w;
+  int64_t h_row, w_row;  // elements
+  const int32_t* labels;
+  float grad;                  // factor of the gradient of the logits
+  char *h_nk, *h_kn;           // panels
+  int64_t nk_panel, kn_panel;  // bytes of one
+  float *maxima, *sums;        // [forward blocks][chunk]; normalise turns the maxima into factors
+  float* label_logits;         // [chunk]
+  double* losses;              // [chunk]
+  char* exps;                  // [vocabulary][exps_row]
+  float* partial;              // [groups][chunk][partial_row]
+  char* dh;
+  int64_t dh_row;
+  float* dw;
+  int64_t dw_row;
+  bool first;  // chunk: dw is written, later ones add
+  char* scratch;
+};
+// Bytes of HeadChunk::scratch.
+int64_t head_scratch_bytes(int64_t width, int64_t chunk, int64_t element, bool grads);
+
+struct HeadKernels {
+  // Index 0 f32, 1 bf16. Items: pack: chunk/64 + panels of width; forward: blocks; normalise,
+  // finish: 16 tokens; backward: groups.
+  void (*pack[2])(const HeadChunk& c, int64_t item);
+  void (*forward[2])(const HeadChunk& c, int64_t block);  // exps null: only the loss is wanted
+  void (*normalise)(const HeadChunk& c, int64_t item);
+  void (*backward[2])(const HeadChunk& c, int64_t group);
+  void (*finish[2])(const HeadChunk& c, int64_t item);
+};
+const HeadKernels& head_kernels(Isa isa);
+
+}  // namespace rhea::ops
