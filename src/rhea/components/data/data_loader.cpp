@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "rhea/base/error.h"
+#include "rhea/base/log.h"
 #include "rhea/components/data/datasets.h"
 #include "rhea/components/data/mixture.h"
 #include "rhea/components/data/row_source.h"
@@ -267,22 +268,35 @@ bool DataLoader::next(Batch& batch) {
 
 std::string DataLoader::state() const { return impl_->current_state; }
 
-void DataLoader::restore(std::string_view state) {
+void DataLoader::restore(std::span<const std::string> rank_states) {
   Impl& self = *impl_;
   self.stop_producer();
+  if (rank_states.empty()) throw Error("loader state: there is none");
+  std::vector<nlohmann::json> sources;
   try {
-    const nlohmann::json saved = nlohmann::json::parse(state);
-    for (const auto& [key, expected] : self.identity.items())
-      if (saved.at(key) != expected)
-        throw Error(
-            "loader state: {} was {}, now it is {}; continue with the old value, or set "
-            "checkpoint.exclude_from_loading to "
-            "dataloader to start the data anew",
-            key, saved.at(key).dump(), expected.dump());
-    self.source->restore(saved.at("source"));
+    for (size_t rank = 0; rank < rank_states.size(); ++rank) {
+      const nlohmann::json saved = nlohmann::json::parse(rank_states[rank]);
+      nlohmann::json expected = self.identity;
+      expected["dp_rank"] = rank;
+      expected["dp_size"] = rank_states.size();
+      for (const auto& [key, value] : expected.items())
+        if (saved.at(key) != value)
+          throw Error(
+              "loader state of rank {}: {} was {}, now it is {}; continue with the old value, or "
+              "set "
+              "checkpoint.exclude_from_loading to dataloader to start the data anew",
+              rank, key, saved.at(key).dump(), value.dump());
+      sources.push_back(saved.at("source"));
+    }
+    self.source->restore(sources);
   } catch (const nlohmann::json::exception& error) {
     throw Error("loader state cannot be read: {}", error.what());
   }
+  if (static_cast<int>(rank_states.size()) != self.options.dp_size)
+    log::info("data",
+              "The data of {} ranks go on with {}: the rest of the epoch is split anew, and some "
+              "rows may come twice",
+              rank_states.size(), self.options.dp_size);
   self.ended = false;
   self.current_state = self.make_state();
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,16 +104,19 @@ class DataLoader {
   // Where the batches handed out so far end, as JSON. A loader of the same options continues from
   // there with the very rows that would have come next.
   std::string state() const;
-  // Before the first next(). Throws Error where the state is of another data set, seed, packing or
-  // number of ranks.
-  void restore(std::string_view state);
+  // The states of all data-parallel ranks of a run, in their order. With as many ranks as now the
+  // rows go on exactly; else the rest of the epoch is split anew and every document still comes (a
+  // log line says so). Throws Error where a state is of another data set, seed or packing.
+  void restore(std::span<const std::string> rank_states);
+  // The state of a run with one rank.
+  void restore(const std::string& state) { restore(std::span(&state, 1)); }
 
   // Seconds that next() had to wait for data: in the last call, and in all.
   double last_wait_seconds() const;
   double total_wait_seconds() const;
   DataStats stats() const;
 
-  // Where the data are: `Preparing {dataset} dataset from {description}` in the log.
+  // "debug_text dataset from /usr/share/games/fortunes", for the log.
   std::string description() const;
 
  private:

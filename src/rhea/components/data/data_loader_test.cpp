@@ -197,6 +197,66 @@ TEST(DataLoader, every_document_once_per_epoch_over_all_ranks) {
     }
 }
 
+TEST(DataLoader, another_number_of_ranks_goes_on_with_every_document) {
+  const TestFolder folder;
+  std::string rows;
+  constexpr int kLetters = 26;
+  for (int i = 0; i < kLetters; ++i)
+    rows += std::string("{\"text\":\"") + static_cast<char>('a' + i) + "\"}\n";
+  for (const std::string& path : {folder.write("a.jsonl", rows), folder.write_gzip("a.gz", rows)}) {
+    DataLoaderOptions options = small_options(path);
+    options.rows = 1;
+    options.seq_len = 2;  // bos and the letter
+    options.shuffle = true;
+    std::map<int32_t, int> seen;
+    std::vector<std::string> states;
+    // 3 ranks take 2 rows each, then 2 ranks take 3 each, then 4 ranks take the rest of the epoch.
+    for (const auto& [dp_size, count] : {std::pair{3, 2}, {2, 3}, {4, 4}}) {
+      std::vector<std::string> next_states;
+      for (int rank = 0; rank < dp_size; ++rank) {
+        options.dp_rank = rank;
+        options.dp_size = dp_size;
+        options.infinite = dp_size != 4;
+        DataLoader loader(options, letter_tokenizer());
+        if (!states.empty()) loader.restore(states);
+        Batch batch;
+        for (int i = 0; i < count && loader.next(batch); ++i) ++seen[batch.input[1]];
+        next_states.push_back(loader.state());
+      }
+      states = next_states;
+    }
+    EXPECT_EQ(seen.size(), static_cast<size_t>(kLetters)) << path;
+    for (const auto& [token, count] : seen) EXPECT_EQ(count, 1) << token;
+  }
+}
+
+TEST(DataLoader, carried_tokens_of_other_ranks_come_first) {
+  const TestFolder folder;
+  const std::string path = folder.write(
+      "a.jsonl", "{\"text\":\"abcdefghijkl\"}\n{\"text\":\"mnopqrstuvwx\"}\n{\"text\":\"yyy\"}\n");
+  DataLoaderOptions options = small_options(path);
+  options.rows = 1;
+  options.dp_size = 2;
+  std::vector<std::string> states;
+  for (options.dp_rank = 0; options.dp_rank < 2; ++options.dp_rank) {
+    DataLoader loader(options, letter_tokenizer());
+    take(loader, 1);
+    states.push_back(loader.state());
+  }
+  options.dp_rank = 0;
+  options.dp_size = 1;
+  DataLoader loader(options, letter_tokenizer());
+  loader.restore(states);
+  Batch batch;
+  ASSERT_TRUE(loader.next(batch));
+  // Rank 0 has read the first document, rank 1 the second; 5 positions of each are left.
+  EXPECT_EQ(batch.input, (Ints{9, 10, 11, 12, 13, 21, 22, 23}));
+  EXPECT_EQ(batch.labels, (Ints{10, 11, 12, 13, 1, 22, 23, 24}));
+  EXPECT_EQ(batch.positions, (Ints{0, 1, 2, 3, 4, 0, 1, 2}));
+  EXPECT_THAT(error_of([&] { loader.restore(states[0]); }),
+              HasSubstr("dp_size was 2, now it is 1"));
+}
+
 TEST(DataLoader, fewer_documents_than_ranks_is_refused) {
   const TestFolder folder;
   DataLoaderOptions options = small_options(folder.write("a.jsonl", random_rows(3, 5)));

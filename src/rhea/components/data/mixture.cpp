@@ -51,14 +51,24 @@ nlohmann::json Mixture::state() const {
   return {{"row", next_}, {"exhausted", exhausted_}, {"sources", std::move(states)}};
 }
 
-void Mixture::restore(const nlohmann::json& state) {
-  const auto& states = state.at("sources");
-  const auto exhausted = state.at("exhausted").get<std::vector<bool>>();
-  if (states.size() != sources_.size() || exhausted.size() != sources_.size())
-    throw Error("loader state: {} sources, now there are {}", states.size(), sources_.size());
-  for (size_t i = 0; i < sources_.size(); ++i) sources_[i].rows->restore(states[i]);
-  exhausted_ = exhausted;
-  next_ = state.at("row").get<int64_t>();
+void Mixture::restore(std::span<const nlohmann::json> ranks) {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    std::vector<nlohmann::json> states;
+    for (const nlohmann::json& rank : ranks) {
+      if (rank.at("sources").size() != sources_.size())
+        throw Error("loader state: {} sources, now there are {}", rank.at("sources").size(),
+                    sources_.size());
+      states.push_back(rank.at("sources")[i]);
+    }
+    sources_[i].rows->restore(states);
+  }
+  const bool same_ranks = static_cast<int64_t>(ranks.size()) == dp_size_;
+  const nlohmann::json& own = same_ranks ? ranks[static_cast<size_t>(dp_rank_)] : ranks.front();
+  exhausted_ = own.at("exhausted").get<std::vector<bool>>();
+  if (exhausted_.size() != sources_.size())
+    throw Error("loader state: {} marks for {} sources", exhausted_.size(), sources_.size());
+  if (!same_ranks) exhausted_.assign(sources_.size(), false);  // found out again
+  next_ = own.at("row").get<int64_t>() * static_cast<int64_t>(ranks.size()) / dp_size_;
 }
 
 DataStats Mixture::stats() const {

@@ -20,7 +20,7 @@ class Mixture : public RowSource {
 
   bool next_row(const RowView& row) override;
   nlohmann::json state() const override;
-  void restore(const nlohmann::json& state) override;
+  void restore(std::span<const nlohmann::json> ranks) override;
   DataStats stats() const override;
   std::string description() const override;
 

@@ -18,6 +18,22 @@ std::variant<ConcatPacker, BinPacker> make_packer(const DataLoaderOptions& optio
                    options.seq_len);
 }
 
+DocumentStream::Cursor read_cursor(const nlohmann::json& state) {
+  DocumentStream::Cursor cursor{state.at("epoch").get<int64_t>(),
+                                state.at("position").get<int64_t>()};
+  cursor.first = state.at("first").get<int64_t>();
+  bool good = cursor.epoch >= 0 && cursor.position >= 0 && cursor.first >= 0;
+  for (const auto& segment : state.at("segments")) {
+    cursor.segments.push_back({segment.at(0).get<int64_t>(), segment.at(1).get<int64_t>()});
+    good = good && cursor.segments.back().begin >= 0 &&
+           cursor.segments.back().begin <= cursor.segments.back().end;
+  }
+  if (!good)
+    throw Error("loader state: epoch {}, position {} and the documents left to read make no sense",
+                cursor.epoch, cursor.position);
+  return cursor;
+}
+
 }  // namespace
 
 PackedRows::PackedRows(DocumentStream documents,
@@ -25,6 +41,8 @@ PackedRows::PackedRows(DocumentStream documents,
                        const DataLoaderOptions& options)
     : documents_(std::move(documents)),
       tokenizer_(std::move(tokenizer)),
+      dp_rank_(static_cast<size_t>(options.dp_rank)),
+      dp_size_(static_cast<size_t>(options.dp_size)),
       packer_(make_packer(options)) {
   // Training wants to know where documents begin and end: both marks, where the tokenizer has them.
   if (tokenizer_->bos_id()) encode_options_.add_bos = true;
@@ -104,17 +122,24 @@ nlohmann::json PackedRows::state() const {
   nlohmann::json state = std::visit([](const auto& packer) { return packer.state(); }, packer_);
   state["epoch"] = cursor_.epoch;
   state["position"] = cursor_.position;
+  state["first"] = cursor_.first;
+  state["segments"] = nlohmann::json::array();
+  for (const auto& segment : cursor_.segments)
+    state["segments"].push_back({segment.begin, segment.end});
   return state;
 }
 
-void PackedRows::restore(const nlohmann::json& state) {
+void PackedRows::restore(std::span<const nlohmann::json> ranks) {
   ahead_.clear();
-  cursor_ = {state.at("epoch").get<int64_t>(), state.at("position").get<int64_t>()};
-  if (cursor_.epoch < 0 || cursor_.position < 0)
-    throw Error("loader state: epoch {} and position {} cannot be negative", cursor_.epoch,
-                cursor_.position);
+  std::vector<DocumentStream::Cursor> cursors;
+  std::vector<nlohmann::json> carried;  // by this rank
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    cursors.push_back(read_cursor(ranks[rank]));
+    if (rank % dp_size_ == dp_rank_) carried.push_back(ranks[rank]);
+  }
+  cursor_ = ranks.size() == dp_size_ ? cursors[dp_rank_] : documents_.redistribute(cursors);
   documents_.restore(cursor_);
-  std::visit([&](auto& packer) { packer.restore(state); }, packer_);
+  std::visit([&](auto& packer) { packer.restore(carried); }, packer_);
 }
 
 }  // namespace rhea::data

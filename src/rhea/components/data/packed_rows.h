@@ -19,7 +19,7 @@ class PackedRows : public RowSource {
 
   bool next_row(const RowView& row) override;
   nlohmann::json state() const override;
-  void restore(const nlohmann::json& state) override;
+  void restore(std::span<const nlohmann::json> ranks) override;
   DataStats stats() const override { return stats_; }
   std::string description() const override { return documents_.description(); }
 
@@ -41,6 +41,7 @@ class PackedRows : public RowSource {
   DocumentStream documents_;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   tokenizer::EncodeOptions encode_options_;
+  size_t dp_rank_, dp_size_;
   std::optional<ThreadPool> pool_;
   std::variant<ConcatPacker, BinPacker> packer_;
   std::deque<Encoded> ahead_;

@@ -27,7 +27,10 @@ bool ConcatPacker::next_row(const RowView& row, const NextDocument& next) {
   while (filled < row.input.size()) {
     if (begin_ + 1 >= document_.size()) {
       begin_ = 0;
-      if (!next(document_)) {
+      if (!carried_.empty()) {
+        document_ = std::move(carried_.front());
+        carried_.pop_front();
+      } else if (!next(document_)) {
         document_.clear();
         return false;
       }
@@ -41,14 +44,20 @@ bool ConcatPacker::next_row(const RowView& row, const NextDocument& next) {
 }
 
 nlohmann::json ConcatPacker::state() const {
-  const size_t begin = std::min(begin_, document_.size());
-  return {
-      {"carry", Tokens(document_.begin() + static_cast<std::ptrdiff_t>(begin), document_.end())}};
+  nlohmann::json carry = nlohmann::json::array();
+  if (begin_ + 1 < document_.size())
+    carry.push_back(
+        Tokens(document_.begin() + static_cast<std::ptrdiff_t>(begin_), document_.end()));
+  for (const Tokens& part : carried_) carry.push_back(part);
+  return {{"carry", std::move(carry)}};
 }
 
-void ConcatPacker::restore(const nlohmann::json& state) {
-  document_ = state.at("carry").get<Tokens>();
+void ConcatPacker::restore(std::span<const nlohmann::json> states) {
+  document_.clear();
   begin_ = 0;
+  carried_.clear();
+  for (const nlohmann::json& state : states)
+    for (const nlohmann::json& part : state.at("carry")) carried_.push_back(part.get<Tokens>());
 }
 
 void BinPacker::Bin::add(Tokens document) {
@@ -83,7 +92,7 @@ bool BinPacker::next_row(const RowView& row, const NextDocument& next) {
       bin->add(std::move(document));
       continue;
     }
-    const bool emitted = bins_.size() == num_bins_;
+    const bool emitted = bins_.size() >= num_bins_;
     if (emitted) {
       const auto fullest = std::max_element(
           bins_.begin(), bins_.end(), [](const Bin& a, const Bin& b) { return a.used < b.used; });
@@ -113,16 +122,17 @@ nlohmann::json BinPacker::state() const {
   return {{"bins", std::move(bins)}};
 }
 
-void BinPacker::restore(const nlohmann::json& state) {
+void BinPacker::restore(std::span<const nlohmann::json> states) {
   bins_.clear();
-  for (const auto& saved : state.at("bins")) {
-    Bin bin;
-    for (const auto& document : saved) bin.add(document.get<Tokens>());
-    if (bin.used > seq_len_)
-      throw Error("loader state: an open row holds {} tokens, more than training.seq_len = {}",
-                  bin.used, seq_len_);
-    bins_.push_back(std::move(bin));
-  }
+  for (const nlohmann::json& state : states)
+    for (const nlohmann::json& saved : state.at("bins")) {
+      Bin bin;
+      for (const auto& document : saved) bin.add(document.get<Tokens>());
+      if (bin.used > seq_len_)
+        throw Error("loader state: an open row holds {} tokens, more than training.seq_len = {}",
+                    bin.used, seq_len_);
+      bins_.push_back(std::move(bin));
+    }
 }
 
 }  // namespace rhea::data

@@ -2,8 +2,10 @@
 // 0 .. n-2, labels tokens 1 .. n-1, so that no label crosses from one document into the next.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <vector>
 
 #include "rhea/components/data/row_source.h"
@@ -21,11 +23,13 @@ class ConcatPacker {
   // False when the documents end before the row is full; the begun row is lost.
   bool next_row(const RowView& row, const NextDocument& next);
   nlohmann::json state() const;
-  void restore(const nlohmann::json& state);
+  // Goes on with what these states carry, in this order.
+  void restore(std::span<const nlohmann::json> states);
 
  private:
-  Tokens document_;   // the one being cut
-  size_t begin_ = 0;  // its first token that is not yet an input
+  Tokens document_;             // the one being cut
+  size_t begin_ = 0;            // its first token that is not yet an input
+  std::deque<Tokens> carried_;  // parts of documents that come before the next document
 };
 
 // Whole documents into at most num_bins open rows, each into the first row with room. If none has
@@ -40,7 +44,8 @@ class BinPacker {
   // Documents dropped because they are longer than a row.
   int64_t num_too_long() const { return num_too_long_; }
   nlohmann::json state() const;
-  void restore(const nlohmann::json& state);
+  // Takes up the open rows of all these states.
+  void restore(std::span<const nlohmann::json> states);
 
  private:
   struct Bin {

@@ -20,9 +20,12 @@ class RowSource {
   virtual ~RowSource() = default;
   // False when there is no further row.
   virtual bool next_row(const RowView& row) = 0;
-  // What comes next, and back to it. restore() throws Error for a state that does not fit.
+  // What comes next on this rank.
   virtual nlohmann::json state() const = 0;
-  virtual void restore(const nlohmann::json& state) = 0;
+  // Back to the states of all ranks of a run, in their order. As many as there are ranks now:
+  // exactly what this rank would have had next. Otherwise what is left is spread over the ranks
+  // anew: nothing is left out. Throws Error for a state that does not fit.
+  virtual void restore(std::span<const nlohmann::json> ranks) = 0;
   virtual DataStats stats() const { return {}; }
   virtual std::string description() const = 0;
 };

@@ -116,15 +116,15 @@ void TokenRows::check_ids(const File& file, int64_t row, const RowView& view) co
 
 nlohmann::json TokenRows::state() const { return {{"row", next_}}; }
 
-void TokenRows::restore(const nlohmann::json& state) {
-  const auto row = state.at("row").get<int64_t>();
+// Ranks read in step, so the rows that all of them have taken are the first ones of the list.
+void TokenRows::restore(std::span<const nlohmann::json> ranks) {
+  const auto row = ranks.front().at("row").get<int64_t>();
   if (row < 0) throw Error("loader state: row {} cannot be negative", row);
-  next_ = row;
+  next_ = row * static_cast<int64_t>(ranks.size()) / dp_size_;
 }
 
 std::string TokenRows::description() const {
-  return fmt::format("{} ({} rows of {} tokens)", files_.front().file.path().string(), num_rows_,
-                     seq_len_);
+  return "tokens dataset from " + files_.front().file.path().string();
 }
 
 }  // namespace rhea::data

@@ -22,7 +22,7 @@ class TokenRows : public RowSource {
 
   bool next_row(const RowView& row) override;
   nlohmann::json state() const override;
-  void restore(const nlohmann::json& state) override;
+  void restore(std::span<const nlohmann::json> ranks) override;
   std::string description() const override;
 
  private:
