@@ -7,6 +7,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"train", "train a model: --module M --config F [--section.option value ...]", cmd_train},
     {"plan", "memory, kernels, time at the limit and fit of a run, without running it", cmd_plan},
+    {"generate", "text from a published model folder", cmd_generate},
     {"score", "logits, loss and gradients of a published model folder", cmd_score},
     {"config", "the resolved config of a run as JSON; --list: modules and functions", cmd_config},
     {"doctor", "what this machine has, and what is missing for what", cmd_doctor},

@@ -68,13 +68,21 @@ Value Attention::Config::forward(Trace& trace, Value x_TD) const {
     qkv.q_TNH = call(trace, "rope", *rope, qkv.q_TNH);
     qkv.k_TKH = call(trace, "rope", *rope, qkv.k_TKH);
   }
-  const ops::AttentionOptions options{
-      .scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(qkv_linear->head_dim)),
-      .seq_len = trace.options().seq_len,
-      .window = sliding_window,
-      .softcap = softcap,
-      .documents = document_mask};
-  const Value o_TNH = ops::attention(qkv.q_TNH, qkv.k_TKH, qkv.v_TKH, trace.positions(), options);
+  const double score_scale =
+      scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(qkv_linear->head_dim));
+  Value o_TNH;
+  if (trace.options().cached) {
+    o_TNH =
+        ops::attention_cached(qkv.q_TNH, trace.cached("k", qkv.k_TKH), trace.cached("v", qkv.v_TKH),
+                              trace.cache_start(), score_scale, sliding_window, softcap);
+  } else {
+    const ops::AttentionOptions options{.scale = score_scale,
+                                        .seq_len = trace.options().seq_len,
+                                        .window = sliding_window,
+                                        .softcap = softcap,
+                                        .documents = document_mask};
+    o_TNH = ops::attention(qkv.q_TNH, qkv.k_TKH, qkv.v_TKH, trace.positions(), options);
+  }
   const Value joined = ops::reshape(o_TNH, {o_TNH.dim(0), o_TNH.dim(1) * o_TNH.dim(2)});
   return call(trace, names->wo, *wo, joined);
 }

@@ -7,10 +7,11 @@
 namespace rhea::nn {
 
 Trace::Trace(ir::Graph& graph, const TraceOptions& options) : graph_(graph), options_(options) {
-  if (options.seq_len <= 0 || options.num_tokens % options.seq_len != 0)
+  if (options.seq_len <= 0 || (!options.cached && options.num_tokens % options.seq_len != 0))
     throw Error("trace: {} tokens are not rows of length {}", options.num_tokens, options.seq_len);
   tokens_ = graph_.input(kTokens, {DType::i32, {options.num_tokens}});
   positions_ = graph_.input(kPositions, {DType::i32, {options.num_tokens}});
+  if (options.cached) cache_start_ = graph_.input(kCacheStart, {DType::i32, {}});
 }
 
 std::string Trace::fqn(std::string_view name) const {
@@ -53,6 +54,17 @@ Value Trace::parameter_input(const Parameter& parameter) const {
   const auto* input = graph_.find_input(parameter.fqn);
   RHEA_CHECK(input != nullptr, "{} is not an input of the graph", parameter.fqn);
   return {&graph_, input->value};
+}
+
+Value Trace::cached(std::string_view name, Value rows_TKH) {
+  RHEA_CHECK(options_.cached, "a cache outside generation");
+  const std::string input = "cache." + fqn(name);
+  ir::Type type = rows_TKH.type();
+  type.shape[0] = options_.seq_len;
+  const Value updated =
+      ops::dynamic_update_slice(graph_.input(input, type), rows_TKH, cache_start_);
+  graph_.output("new." + input, updated, input);
+  return updated;
 }
 
 std::string Trace::rope_input(size_t index, std::string_view kind) {

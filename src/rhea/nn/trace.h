@@ -29,11 +29,16 @@ struct Parameter {
   std::vector<ParameterPart> parts;  // one with the parameter's own name when it is not fused
 };
 
+// Generation: `num_tokens` new tokens follow `start` tokens that a cache of seq_len rows holds.
+inline constexpr std::string_view kCacheStart = "cache.start";  // i32 []
+
 struct TraceOptions {
   int64_t num_tokens = 0;            // T = rows * seq_len
   int64_t seq_len = 0;               // S
   DType param_dtype = DType::f32;    // training.dtype: how parameters are stored
   DType compute_dtype = DType::f32;  // mixed_precision_param: what the model computes in
+  bool cached =
+      false;  // generation with a key-value cache: num_tokens may be any number up to seq_len
 };
 
 // Names of graph inputs that are not parameters.
@@ -71,6 +76,11 @@ class Trace {
   };
   Tables rope_tables(const RopeSpec& spec);
 
+  // Generation only. The rows of `cache.<scope>.<name>` [S, heads, dim], a graph input that is
+  // updated in place with the new rows, and the position of the first new row.
+  Value cached(std::string_view name, Value rows_TKH);
+  Value cache_start() const { return cache_start_; }
+
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<RopeSpec>& rope_specs() const { return rope_specs_; }
   static std::string rope_input(size_t index, std::string_view kind);  // "rope.0.cos"
@@ -83,7 +93,7 @@ class Trace {
 
   ir::Graph& graph_;
   TraceOptions options_;
-  Value tokens_, positions_;
+  Value tokens_, positions_, cache_start_;
   std::vector<Parameter> parameters_;
   std::map<std::string, Value, std::less<>> compute_;  // FQN -> value in the compute dtype
   std::vector<RopeSpec> rope_specs_;

@@ -170,6 +170,20 @@ Value attention(Value q_TNH, Value k_TKH, Value v_TKV, Value positions_T,
                 const AttentionOptions& options, std::optional<Value> sink_N = {},
                 Where where = Where::current());
 
+// ---- generation
+// ---------------------------------------------------------------------------------------------------
+// operand [C, ..] with rows [start, start + T) replaced by update [T, ..]; start i32[] is data and
+// is clamped so that the update lies inside. In place where the operand is not read again.
+extern const OpDef kDynamicUpdateSlice;
+Value dynamic_update_slice(Value operand, Value update, Value start,
+                           Where where = Where::current());
+// Attention of T new tokens at positions start, start + 1, ... over a cache of C rows that holds
+// them already; token t sees rows [0, start + t], of these the last `window` when that is > 0.
+// Inference only. Result [T, N, V].
+extern const OpDef kAttentionCached;
+Value attention_cached(Value q_TNH, Value k_cache_CKH, Value v_cache_CKV, Value start, double scale,
+                       int64_t window = 0, double softcap = 0, Where where = Where::current());
+
 // ---- loss
 // ----------------------------------------------------------------------------------------------------------------
 // loss[] f32 = scale[] * sum over labels != -100 of (logsumexp(logits) - logits[label]). Softmax

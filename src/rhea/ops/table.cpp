@@ -57,6 +57,8 @@ const std::array kTable = {
     &kRope,
     &kAttention,
     &kAttentionGrad,
+    &kDynamicUpdateSlice,
+    &kAttentionCached,
     &kDotGeneral,
     &kPack,
     &kEmbedding,

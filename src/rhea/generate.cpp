@@ -1,0 +1,165 @@
+// Two graphs over the same cache: one for pieces of the prompt, one for single tokens.
+#include "rhea/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "rhea/base/aligned.h"
+#include "rhea/base/error.h"
+#include "rhea/base/rng.h"
+#include "rhea/exec/cpu/backend.h"
+#include "rhea/passes/simplify.h"
+
+namespace rhea {
+namespace {
+
+constexpr int64_t kPrefill = 64;  // prompt tokens per pass; the last piece is padded
+
+}  // namespace
+
+struct Generator::Impl {
+  const PublishedModel& model;
+  int64_t capacity;
+  int64_t vocab_size;
+  AlignedVector<int32_t> tokens, positions;
+  AlignedVector<float> logits;
+  alignas(64) int32_t start = 0;
+  std::vector<nn::RopeSpec> rope_specs;
+  std::vector<AlignedVector<float>> tables;
+  std::vector<std::pair<std::string, std::shared_ptr<void>>> caches;
+  std::unique_ptr<exec::cpu::CpuExecutable> prefill, decode;
+
+  Impl(const PublishedModel& m, int64_t rows, ThreadPool& pool)
+      : model(m),
+        capacity(rows),
+        vocab_size(m.decoder().vocab_size()),
+        tokens(kPrefill),
+        positions(kPrefill),
+        logits(static_cast<size_t>(kPrefill * vocab_size)) {
+    const auto arena = exec::cpu::make_arena();
+    prefill = build(kPrefill, pool, arena);
+    decode = build(1, pool, arena);
+  }
+
+  std::unique_ptr<exec::cpu::CpuExecutable> build(int64_t num_tokens, ThreadPool& pool,
+                                                  const std::shared_ptr<exec::cpu::Arena>& arena) {
+    ir::Graph traced;
+    nn::Trace trace(traced, {.num_tokens = num_tokens, .seq_len = capacity, .cached = true});
+    traced.output("logits", nn::logits(trace, model.decoder()));
+    const ir::Graph graph = passes::simplify(traced);
+    auto executable = exec::cpu::compile(graph, pool, arena, {.name = "generate"});
+    if (rope_specs.empty()) {
+      rope_specs = trace.rope_specs();
+      for (const auto& spec : rope_specs) {
+        for (int i = 0; i < 2; ++i)
+          tables.emplace_back(static_cast<size_t>(capacity * spec.rotary_dim / 2));
+      }
+    }
+    for (const auto& input : graph.inputs())
+      executable->bind_input(input.name, memory(input.name, graph.type(input.value), pool));
+    executable->bind_output("logits", logits.data());
+    return executable;
+  }
+
+  const void* memory(const std::string& name, const ir::Type& type, ThreadPool& pool) {
+    if (name == nn::kTokens) return tokens.data();
+    if (name == nn::kPositions) return positions.data();
+    if (name == nn::kCacheStart) return &start;
+    for (size_t i = 0; i < rope_specs.size(); ++i) {
+      if (name == nn::Trace::rope_input(i, "cos")) return tables[2 * i].data();
+      if (name == nn::Trace::rope_input(i, "sin")) return tables[2 * i + 1].data();
+    }
+    if (!name.starts_with("cache.")) return model.data(name);
+    for (const auto& [cache, data] : caches) {
+      if (cache == name) return data.get();
+    }
+    caches.emplace_back(name, exec::cpu::allocate_state(ir::byte_size(type), pool));
+    return caches.back().second.get();
+  }
+
+  // Logits of the last of `count` tokens at positions first, first + 1, ...
+  const float* run(const int32_t* ids, int64_t count, int64_t first) {
+    auto& executable = count == 1 ? *decode : *prefill;
+    const int64_t padded = count == 1 ? 1 : kPrefill;
+    for (int64_t i = 0; i < padded; ++i) {
+      const auto at = static_cast<size_t>(i);
+      tokens[at] =
+          i < count ? ids[i] : 0;  // padding lands in rows that real tokens overwrite later
+      positions[at] = static_cast<int32_t>(std::min(first + i, capacity - 1));
+    }
+    start = static_cast<int32_t>(first);
+    executable.run();
+    return logits.data() + (count - 1) * vocab_size;
+  }
+
+  void fill_tables(int64_t length) {
+    for (size_t i = 0; i < rope_specs.size(); ++i)
+      nn::fill_tables(rope_specs[i], capacity, length, tables[2 * i].data(),
+                      tables[2 * i + 1].data());
+  }
+};
+
+Generator::Generator(const PublishedModel& model, int64_t capacity, ThreadPool& pool)
+    : impl_(std::make_unique<Impl>(model, round_up(std::max<int64_t>(capacity, 1), kPrefill),
+                                   pool)) {}
+Generator::~Generator() = default;
+
+std::vector<int32_t> Generator::generate(const std::vector<int32_t>& prompt, int64_t max_new_tokens,
+                                         const SamplingOptions& sampling,
+                                         const std::vector<int32_t>& stop,
+                                         const std::function<void(int32_t)>& on_token) {
+  if (prompt.empty())
+    throw Error("the prompt has no tokens and the tokenizer has no bos; give a prompt");
+  const auto length = static_cast<int64_t>(prompt.size());
+  if (length + max_new_tokens > impl_->capacity)
+    throw Error("{} prompt tokens and {} new ones exceed the cache of {}", length, max_new_tokens,
+                impl_->capacity);
+  for (const int32_t id : prompt) {
+    if (id < 0 || id >= impl_->vocab_size)
+      throw Error("prompt token {} is outside the vocabulary [0, {})", id, impl_->vocab_size);
+  }
+  impl_->fill_tables(length + max_new_tokens);
+  const float* logits = nullptr;
+  for (int64_t first = 0; first < length; first += kPrefill)
+    logits = impl_->run(prompt.data() + first, std::min(kPrefill, length - first), first);
+  std::vector<int32_t> made;
+  for (int64_t i = 0; i < max_new_tokens; ++i) {
+    const int32_t id = sample_token(logits, impl_->vocab_size, sampling, static_cast<uint64_t>(i));
+    made.push_back(id);
+    if (on_token) on_token(id);
+    if (std::find(stop.begin(), stop.end(), id) != stop.end()) break;
+    if (i + 1 < max_new_tokens) logits = impl_->run(&id, 1, length + i);
+  }
+  return made;
+}
+
+int32_t sample_token(const float* logits, int64_t vocab_size, const SamplingOptions& sampling,
+                     uint64_t index) {
+  if (sampling.temperature <= 0)
+    return static_cast<int32_t>(std::max_element(logits, logits + vocab_size) - logits);
+  std::vector<int32_t> order(static_cast<size_t>(vocab_size));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
+  if (sampling.top_k > 0) order.resize(static_cast<size_t>(std::min(sampling.top_k, vocab_size)));
+  std::vector<double> weights;
+  double sum = 0;
+  for (const int32_t id : order) {
+    weights.push_back(
+        std::exp(static_cast<double>(logits[id] - logits[order[0]]) / sampling.temperature));
+    sum += weights.back();
+  }
+  double kept = 0;
+  size_t count = 0;
+  while (count < weights.size() && (count == 0 || kept < sampling.top_p * sum))
+    kept += weights[count++];
+  double draw = rng_uniform(rng_key(sampling.seed, "generate"), index) * kept;
+  for (size_t i = 0; i < count; ++i) {
+    draw -= weights[i];
+    if (draw < 0) return order[i];
+  }
+  return order[count - 1];
+}
+
+}  // namespace rhea
