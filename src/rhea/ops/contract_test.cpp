@@ -56,8 +56,8 @@ double smallest_step(DType dtype) {
   return dtype == DType::f64 ? 0 : dtype == DType::f16 ? 0x1p-23 : 0x1p-130;
 }
 // Rows that round to a 16-bit operand type inside, so that their f32 results have its tolerance:
-// rms_norm rounds x / rms to x's type before the weight, which its gradient repeats; the head rounds the
-// gradient of its logits before the products.
+// rms_norm rounds x / rms to x's type before the weight, which its gradient repeats; the head
+// rounds the gradient of its logits before the products.
 constexpr std::string_view kRoundsInside[] = {"rms_norm_grad", "linear_cross_entropy_grad"};
 // Float operands that are constants by the definition of the row: the tables of cosines and sines.
 constexpr std::pair<std::string_view, size_t> kConstantOperands[] = {{"rope", 1}, {"rope", 2}};

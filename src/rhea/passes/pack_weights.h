@@ -1,4 +1,5 @@
-// Right operands of products that are parameters get the packed layout that the product kernels read.
+// Right operands of products that are parameters get the packed layout that the product kernels
+// read.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -7,8 +8,10 @@
 
 namespace rhea::passes {
 
-// For each dot_general whose right operand is a parameter, or a chain of one-operand nodes over one, inserts a pack node
-// of the layout its contraction needs. Products of few rows are left alone: packing would cost more than it saves.
-ir::Graph pack_weights(const ir::Graph& graph, const std::function<bool(std::string_view input)>& is_parameter);
+// For each dot_general whose right operand is a parameter, or a chain of one-operand nodes over
+// one, inserts a pack node of the layout its contraction needs. Products of few rows are left
+// alone: packing would cost more than it saves.
+ir::Graph pack_weights(const ir::Graph& graph,
+                       const std::function<bool(std::string_view input)>& is_parameter);
 
 }  // namespace rhea::passes

@@ -1,3 +1,4 @@
+// Offsets of buffers: no overlap in time and space.
 #include "rhea/passes/plan_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Compiled graphs against their evaluation in f64; threads, arenas, in-place writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

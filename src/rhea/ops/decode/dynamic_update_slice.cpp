@@ -44,8 +44,7 @@ ir::KernelPlan plan(const OpInstance& op) {
     const auto& state = *static_cast<const State*>(args.state);
     auto* out = args.out[0].as<char>();
     const auto* in = args.in[0].as<const char>();
-    if (out != in)
-      std::memcpy(out, in, static_cast<size_t>(state.rows * state.row_bytes));
+    if (out != in) std::memcpy(out, in, static_cast<size_t>(state.rows * state.row_bytes));
     const int64_t start = clamped(*args.in[2].as<const int32_t>(), state.rows, state.count);
     std::memcpy(out + start * state.row_bytes, args.in[1].as<const char>(),
                 static_cast<size_t>(state.count * state.row_bytes));

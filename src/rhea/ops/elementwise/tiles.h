@@ -6,11 +6,33 @@
 #include "rhea/ir/cpu_kernel.h"
 #include "rhea/ir/op_def.h"
 
-#define RHEA_ELEMENTWISE_TILES(X)                                                                  \
-  X(add)                                                                                           \
-  X(subtract) X(multiply) X(divide) X(maximum) X(minimum) X(power) X(negate) X(exponential) X(log) \
-      X(sqrt) X(rsqrt) X(tanh) X(logistic) X(abs) X(sign) X(sine) X(cosine) X(erf) X(compare)      \
-          X(select) X(identity) X(silu) X(gelu)
+// clang-format off: one name a line
+#define RHEA_ELEMENTWISE_TILES(X) \
+  X(add)                          \
+  X(subtract)                     \
+  X(multiply)                     \
+  X(divide)                       \
+  X(maximum)                      \
+  X(minimum)                      \
+  X(power)                        \
+  X(negate)                       \
+  X(exponential)                  \
+  X(log)                          \
+  X(sqrt)                         \
+  X(rsqrt)                        \
+  X(tanh)                         \
+  X(logistic)                     \
+  X(abs)                          \
+  X(sign)                         \
+  X(sine)                         \
+  X(cosine)                       \
+  X(erf)                          \
+  X(compare)                      \
+  X(select)                       \
+  X(identity)                     \
+  X(silu)                         \
+  X(gelu)
+// clang-format on
 
 #define RHEA_DECLARE_TILE(name) \
   void tile_##name(int64_t n, const float* const* in, float* out, const ir::Attrs& attrs);
