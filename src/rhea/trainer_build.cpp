@@ -1,5 +1,6 @@
 // Start-up: what is built, in the order of the log lines.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -7,11 +8,13 @@
 
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/log.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/base/text.h"
 #include "rhea/base/version.h"
 #include "rhea/config/duration.h"
 #include "rhea/config/json.h"
 #include "rhea/config/validate.h"
+#include "rhea/models/hf/config_json.h"
 #include "rhea/models/registry.h"
 #include "rhea/ops/peak.h"
 #include "rhea/trainer.h"
@@ -32,6 +35,21 @@ std::optional<std::chrono::seconds> wall_time(const std::string& text) {
 uint64_t draw_seed() {
   std::random_device device;
   return (static_cast<uint64_t>(device()) << 16) ^ device();
+}
+
+// Weights of another model of the same shapes would load without a word; the file beside them
+// tells.
+void check_published_config(const TrainerConfig& config, const nn::Decoder::Config& model) {
+  const std::filesystem::path folder =
+      config.checkpoint.initial_load_path.value_or(config.hf_assets_path);
+  const auto file = folder / "config.json";
+  if (!std::filesystem::exists(file)) return;
+  const auto found = models::hf::differences(model, models::hf::read_config(file));
+  if (!found.empty())
+    throw Error(
+        "{} is not the config of {} {}; use the flavor that it belongs to, or a *_from_config "
+        "run:\n  {}",
+        file.string(), config.model_spec.name, config.model_spec.flavor, fmt::join(found, "\n  "));
 }
 
 void log_recompute(const std::string& mode) {
@@ -164,9 +182,15 @@ void Trainer::build_metrics() {
 
 void Trainer::load_checkpoint() {
   const metrics::StructuredLog::Span span(*events_, "checkpoint_load");
-  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(
-      config_.checkpoint, checkpoint::RunFolders{config_.dump_folder, config_.hf_assets_path},
-      make_key_map(config_.model_spec));
+  const auto& model = models::decoder(config_.model_spec);
+  const bool is_native = !models::find_family(config_.model_spec.name).key_rules.empty();
+  if (is_native && config_.checkpoint.enable && config_.checkpoint.initial_load_in_hf)
+    check_published_config(config_, model);
+  checkpoint::RunFolders folders{config_.dump_folder, config_.hf_assets_path};
+  folders.hf_config_json =
+      is_native ? models::hf::write_config(model) : read_file(models::config_file(config_));
+  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(config_.checkpoint, folders,
+                                                             make_key_map(config_.model_spec));
   const auto tensors = checkpoint_tensors(*step_);
   step_->initialise(seed_);
   const auto loaded = checkpointer_->load(tensors);

@@ -97,6 +97,26 @@ TEST(ConfigJson, BothSpellingsGiveTheSameRope) {
   EXPECT_EQ(v4.rope.factor, 4);
 }
 
+TEST(ConfigJson, WhatIsWrittenReadsBackToTheSameModel) {
+  for (const auto& spec : {llama3::model_registry("1B"), llama3::model_registry("debugmodel"),
+                           qwen3::model_registry("4B")}) {
+    const auto& model = decoder(spec);
+    const auto read = hf::parse_config(hf::write_config(model), "config.json");
+    const auto& qkv = *model.layers[0]->attention->qkv_linear;
+    EXPECT_EQ(read.model_type, spec.name == "qwen3" ? "qwen3" : "llama");
+    EXPECT_EQ(read.sizes.dim, qkv.dim);
+    EXPECT_EQ(read.sizes.n_layers, static_cast<int64_t>(model.layers.size()));
+    EXPECT_EQ(read.sizes.n_heads, qkv.n_heads);
+    EXPECT_EQ(read.sizes.n_kv_heads, qkv.n_kv_heads);
+    EXPECT_EQ(read.sizes.head_dim, qkv.head_dim);
+    EXPECT_EQ(read.sizes.hidden_dim, model.layers[0]->feed_forward->w1->out_features);
+    EXPECT_EQ(read.sizes.vocab_size, model.vocab_size());
+    EXPECT_EQ(read.sizes.tied, model.tie_word_embeddings);
+    EXPECT_EQ(read.sizes.norm_eps, model.norm->eps);
+    EXPECT_EQ(read.rope.spec(), model.layers[0]->attention->rope->spec());
+  }
+}
+
 TEST(ConfigJson, NamesTheFieldThatIsWrong) {
   const auto message = [](const std::string& rest, const std::string& expected) {
     EXPECT_THAT([&] { hf::parse_config(std::string(kSmall) + rest + "}", "config.json"); },

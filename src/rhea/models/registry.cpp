@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::string_view kHuggingFace = "transformers_modeling_backend";
 
+}  // namespace
+
 std::filesystem::path config_file(const TrainerConfig& config) {
   namespace fs = std::filesystem;
   if (!config.hf_model.empty() && fs::is_directory(config.hf_model))
     return fs::path(config.hf_model) / "config.json";
   return fs::path(config.hf_assets_path) / "config.json";
 }
-
-}  // namespace
 
 const Family& find_family(std::string_view name) {
   static const std::array kFamilies = {Family{"llama3", llama3::key_rules()},

@@ -1,5 +1,6 @@
 // Which model families there are, and how a run's model is made.
 #pragma once
+#include <filesystem>
 #include <span>
 #include <string_view>
 
@@ -26,6 +27,9 @@ ModelSpec deferred_spec(std::string_view family);
 // Fills a deferred spec from the folder; other specs are left alone. Throws Error naming file and
 // field.
 void complete_spec(TrainerConfig& config);
+
+// Where the run's config.json is looked for: hf_model when it is a folder, else hf_assets_path.
+std::filesystem::path config_file(const TrainerConfig& config);
 
 // The decoder of a complete spec.
 const nn::Decoder::Config& decoder(const ModelSpec& spec);

@@ -25,4 +25,13 @@ std::span<const std::string_view> model_types();
 // The decoder under Hugging Face's names, with the initial distributions of this backend.
 nn::Decoder::Config build(const PublishedConfig& config);
 
+// Fields in which the decoder differs from a published config, one line each with both values;
+// empty when weights of the one may be loaded into the other.
+std::vector<std::string> differences(const nn::Decoder::Config& model,
+                                     const PublishedConfig& published);
+
+// The config.json under which other tools load the decoder's published form (Llama, or Qwen3 when
+// heads of q and k are normalised). dtype is float32; an export sets its own.
+std::string write_config(const nn::Decoder::Config& model);
+
 }  // namespace rhea::models::hf
