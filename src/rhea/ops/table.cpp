@@ -3,6 +3,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "rhea/ops/barrier/optimization_barrier.h"
 #include "rhea/ops/cluster/cluster.h"
 #include "rhea/ops/ops.h"
 
@@ -35,6 +36,7 @@ const std::array kTable = {
     &kSelect,
     &kConvert,
     &kStopGradient,
+    &kOptimizationBarrier,
     &kBroadcastInDim,
     &kReshape,
     &kTranspose,

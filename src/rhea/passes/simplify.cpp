@@ -2,6 +2,7 @@
 // live nodes.
 #include "rhea/passes/simplify.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -129,8 +130,10 @@ class Rebuild {
           {{"value", *number}, {"dtype", node.outputs[0].dtype}, {"shape", node.outputs[0].shape}});
     }
     if (node.op == &ir::kInput) return to_.add_like(from_, node, in);
-    if (node.op == &ops::kReshape && made(in[0]).op == &ops::kReshape)
+    if (node.op == &ops::kReshape && made(in[0]).op == &ops::kReshape) {
       in[0] = {&to_, made(in[0]).inputs[0]};
+      if (in[0].type() == node.outputs[0]) return {in[0]};
+    }
     if (node.op->has_side_effect) return to_.add_like(from_, node, in);
     return numbered(node, *node.op, in, node.attrs);
   }
@@ -210,11 +213,28 @@ class Rebuild {
   std::unordered_map<std::string, std::vector<Value>> numbers_;
 };
 
-}  // namespace
-
-Graph simplify(const Graph& graph) {
-  Graph result = Rebuild(graph).run();
+// Rules leave the operands of what they replace behind.
+Graph without_dead_nodes(Graph&& graph) {
+  const auto live = live_nodes(graph, {});
+  if (std::find(live.begin(), live.end(), false) == live.end()) return std::move(graph);
+  Graph result;
+  std::vector<std::vector<Value>> made(graph.nodes().size());
+  const auto map = [&](ValueId id) {
+    return made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)];
+  };
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (!live[i]) continue;
+    const Node& node = graph.nodes()[i];
+    std::vector<Value> inputs;
+    for (const ValueId id : node.inputs) inputs.push_back(map(id));
+    made[i] = result.add_like(graph, node, inputs);
+  }
+  for (const auto& out : graph.outputs()) result.output(out.name, map(out.value), out.donates);
   return result;
 }
+
+}  // namespace
+
+Graph simplify(const Graph& graph) { return without_dead_nodes(Rebuild(graph).run()); }
 
 }  // namespace rhea::passes

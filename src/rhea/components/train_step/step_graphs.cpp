@@ -1,4 +1,4 @@
-// trace -> autodiff -> simplify -> recompute -> pack -> hoist
+// trace -> autodiff -> simplify -> pack -> hoist -> recompute
 #include "rhea/components/train_step/step_graphs.h"
 
 #include <fmt/core.h>
@@ -10,6 +10,7 @@
 #include "rhea/passes/autodiff.h"
 #include "rhea/passes/hoist.h"
 #include "rhea/passes/pack_weights.h"
+#include "rhea/passes/remat.h"
 #include "rhea/passes/simplify.h"
 
 namespace rhea::train_step {
@@ -85,6 +86,21 @@ void build_optimizer(const StepOptions& options, StepGraphs& graphs) {
   }
 }
 
+passes::RematPolicy remat_policy(const ActivationCheckpointConfig& config) {
+  using Mode = passes::RematPolicy::Mode;
+  passes::RematPolicy policy;
+  policy.mode = config.mode == "none"        ? Mode::none
+                : config.mode == "full"      ? Mode::full
+                : config.mode == "selective" ? Mode::selective
+                                             : Mode::memory_budget;
+  policy.force_recompute_products = config.force_recompute_mm_shapes_by_fqns;
+  // The default names a module that most models lack.
+  policy.texts_must_match = policy.force_recompute_products !=
+                            ActivationCheckpointConfig().force_recompute_mm_shapes_by_fqns;
+  policy.memory_budget = config.memory_budget;
+  return policy;
+}
+
 }  // namespace
 
 std::string grad_name(std::string_view fqn) { return fmt::format("grad.{}", fqn); }
@@ -134,6 +150,12 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
     auto split = finish(std::move(traced));
     graphs.prepare = std::move(split.prepare);
     graphs.microbatch = std::move(split.rest);
+    if (!is_disabled("remat")) {
+      const auto& config = options.activation_checkpoint;
+      if (config.mode == "memory_budget" && config.visualize_memory_budget_pareto)
+        graphs.budget_curve = passes::budget_curve(graphs.microbatch, kLoss);
+      graphs.microbatch = passes::remat(graphs.microbatch, kLoss, remat_policy(config)).graph;
+    }
   }
   if (options.accumulates) graphs.accumulate = accumulate_variant(graphs.microbatch);
   if (options.validates) {

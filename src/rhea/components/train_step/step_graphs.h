@@ -6,6 +6,7 @@
 #include "rhea/components/train_step/optimizer_groups.h"
 #include "rhea/config/sections/activation_checkpoint.h"
 #include "rhea/nn/decoder.h"
+#include "rhea/passes/remat.h"
 
 namespace rhea::train_step {
 
@@ -33,6 +34,8 @@ struct StepGraphs {
   GroupAssignment groups;
   DType grad_dtype = DType::f32;   // of grad.<fqn>
   DType state_dtype = DType::f32;  // of the optimizer's tensors
+  // With activation_checkpoint.visualize_memory_budget_pareto.
+  std::vector<passes::BudgetPoint> budget_curve;
 };
 
 StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions& options);

@@ -18,7 +18,7 @@ int64_t product(const ir::Shape& shape, size_t from, size_t to) {
 
 bool is_pure_view(const ir::Graph& graph, const ir::Node& node) {
   const std::string_view op = node.op->name;
-  if (op == "reshape" || op == "stop_gradient") return true;
+  if (op == "reshape" || op == "stop_gradient" || op == "optimization_barrier") return true;
   if (op != "broadcast_in_dim" && op != "transpose") return false;
   const ir::Type& operand = graph.type(node.inputs[0]);
   const ir::Type& result = node.outputs[0];

@@ -1,0 +1,153 @@
+// activation_checkpoint on whole models: memory falls, no bit of the training changes.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "rhea/components/train_step/train_step.h"
+#include "rhea/models/llama3/llama3.h"
+#include "rhea/models/qwen3/qwen3.h"
+
+namespace rhea::train_step {
+namespace {
+
+constexpr int64_t kSeqLen = 64, kTokens = 128, kVocab = 192;
+
+nn::Decoder::Config small_model(const std::string& family) {
+  const bool qwen = family == "qwen3";
+  const models::DecoderSizes sizes{.dim = 64,
+                                   .n_layers = 6,
+                                   .n_heads = 4,
+                                   .n_kv_heads = 2,
+                                   .head_dim = 16,
+                                   .hidden_dim = 160,
+                                   .vocab_size = kVocab,
+                                   .tied = qwen,
+                                   .qk_norm = qwen,
+                                   .fuse_qkv = qwen};
+  nn::ComplexRoPE::Config rope;
+  rope.dim = 16;
+  rope.max_position_embeddings = kSeqLen;
+  return qwen ? models::qwen3::build(sizes, rope) : models::llama3::build(sizes, rope);
+}
+
+StepOptions step_options(const std::string& mode, double budget, DType compute) {
+  StepOptions options;
+  options.trace = {.num_tokens = kTokens, .seq_len = kSeqLen, .compute_dtype = compute};
+  options.num_loss_chunks = 4;
+  options.accumulates = true;
+  options.activation_checkpoint.mode = mode;
+  options.activation_checkpoint.memory_budget = budget;
+
+  options.optimizer.param_groups = {ParamGroup()};
+  return options;
+}
+
+// Everything two optimizer steps of two microbatches leave behind, as bytes.
+struct Trained {
+  std::vector<double> losses;
+  std::string gradients, parameters;
+  int64_t arena = 0;
+};
+
+Trained train(const std::string& family, const StepOptions& options) {
+  ThreadPool pool(2);
+  TrainStep step(build_step_graphs(small_model(family), options), options.trace, {}, pool);
+  step.initialise(7);
+  const auto append = [](std::string& to, std::span<const StateTensor> tensors) {
+    for (const auto& tensor : tensors)
+      to.append(static_cast<const char*>(tensor.data),
+                static_cast<size_t>(ir::byte_size(tensor.type)));
+  };
+  Trained result;
+  result.arena = step.memory().activations;
+  std::vector<int32_t> tokens(kTokens), labels(kTokens), positions(kTokens);
+  uint32_t random = 1;
+  for (int64_t k = 1; k <= 2; ++k) {
+    for (int microbatch = 0; microbatch < 2; ++microbatch) {
+      for (size_t t = 0; t < kTokens; ++t) {
+        random = random * 1664525 + 1013904223;
+        tokens[t] = static_cast<int32_t>((random >> 16) % kVocab);
+        labels[t] = t % 9 == 0 ? -100 : static_cast<int32_t>((random >> 8) % kVocab);
+        positions[t] = static_cast<int32_t>(t % kSeqLen % 40);  // two documents a row
+      }
+      result.losses.push_back(
+          step.forward_backward({tokens.data(), labels.data(), positions.data()}, 1.0 / 200));
+    }
+    append(result.gradients, step.gradients());
+    step.update(k, std::vector<double>{1e-3}, 1);
+  }
+  append(result.parameters, step.parameters());
+  return result;
+}
+
+struct Case {
+  const char* mode;
+  double budget;
+};
+constexpr Case kCases[] = {{"full", 0},
+                           {"selective", 0},
+                           {"memory_budget", 0},
+                           {"memory_budget", 0.5},
+                           {"memory_budget", 1}};
+
+class Recompute : public testing::TestWithParam<std::tuple<const char*, DType>> {};
+
+TEST_P(Recompute, NoModeChangesABit) {
+  const auto& [family, dtype] = GetParam();
+  const Trained kept = train(family, step_options("none", 0, dtype));
+  ASSERT_GT(kept.losses[0], 0.1);
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(testing::Message() << c.mode << " " << c.budget);
+    const Trained again = train(family, step_options(c.mode, c.budget, dtype));
+    EXPECT_EQ(again.losses, kept.losses);
+    EXPECT_TRUE(again.gradients == kept.gradients);
+    EXPECT_TRUE(again.parameters == kept.parameters);
+  }
+}
+
+TEST_P(Recompute, MemoryFallsWithWhatIsKept) {
+  const auto& [family, dtype] = GetParam();
+  const auto arena = [&](const char* mode, double budget) {
+    const auto options = step_options(mode, budget, dtype);
+    return plan_step(build_step_graphs(small_model(family), options), 1, {}).memory.activations;
+  };
+  const int64_t none = arena("none", 0), full = arena("full", 0), selective = arena("selective", 0);
+  EXPECT_LT(full, selective);
+  EXPECT_LT(selective, none);
+  EXPECT_LT(3 * full, 2 * none);
+  EXPECT_EQ(arena("memory_budget", 1), none);
+  const int64_t half = arena("memory_budget", 0.5);
+  EXPECT_GT(half, full);
+  EXPECT_LT(half, none);
+  EXPECT_LE(arena("memory_budget", 0), full + full / 20);
+  auto off = step_options("full", 0, dtype);
+  off.disable_passes = {"remat"};
+  EXPECT_EQ(plan_step(build_step_graphs(small_model(family), off), 1, {}).memory.activations, none);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Recompute,
+                         testing::Combine(testing::Values("llama3", "qwen3"),
+                                          testing::Values(DType::f32, DType::bf16)),
+                         [](const auto& param) {
+                           return std::string(std::get<0>(param.param)) +
+                                  (std::get<1>(param.param) == DType::f32 ? "_f32" : "_bf16");
+                         });
+
+TEST(RecomputeTexts, OneThatMatchesNoProductIsAnError) {
+  auto options = step_options("selective", 0, DType::f32);
+  options.activation_checkpoint.force_recompute_mm_shapes_by_fqns = {"feed_forward.w9"};
+  try {
+    build_step_graphs(small_model("llama3"), options);
+    FAIL() << "no error";
+  } catch (const std::exception& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("'feed_forward.w9' is in the FQN of no matrix product"),
+        std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace rhea::train_step
