@@ -29,7 +29,7 @@ class Fuser {
   ir::Graph run() {
     find_users();
     for (int32_t n = 0; n < size(); ++n) {
-      if (!is_member(n)) continue;
+      if (!live_[at(n)] || !is_member(n)) continue;
       group_of_[at(n)] = static_cast<int32_t>(groups_.size());
       groups_.push_back({{n}});
       for (const ir::ValueId id : nodes_[at(n)].inputs) try_join(id.node, n);
@@ -62,10 +62,17 @@ class Fuser {
     users_.resize(nodes_.size());
     group_of_.assign(nodes_.size(), -1);
     is_output_.assign(nodes_.size(), false);
+    for (const auto& out : graph_.outputs()) is_output_[at(out.value.node)] = true;
+    live_ = is_output_;
+    for (int32_t n = size(); n-- > 0;) {
+      if (node(n).op->has_side_effect) live_[at(n)] = true;
+      if (!live_[at(n)]) continue;
+      for (const ir::ValueId id : node(n).inputs) live_[at(id.node)] = true;
+    }
     for (int32_t n = 0; n < size(); ++n) {
+      if (!live_[at(n)]) continue;
       for (const ir::ValueId id : node(n).inputs) users_[at(id.node)].push_back(n);
     }
-    for (const auto& out : graph_.outputs()) is_output_[at(out.value.node)] = true;
   }
 
   // What the members of two groups read from outside both.
@@ -153,7 +160,7 @@ class Fuser {
         if (groups_[at(g)].members.back() == n) emit_cluster(groups_[at(g)]);
         continue;
       }
-      if (is_spread(n) && !needed_alone(n)) continue;
+      if (!live_[at(n)] || (is_spread(n) && !needed_alone(n))) continue;
       std::vector<ir::Value> inputs;
       for (const ir::ValueId id : node(n).inputs) inputs.push_back(moved(id));
       map_[at(n)] = to_.add_like(graph_, node(n), inputs);
@@ -213,7 +220,6 @@ class Fuser {
         results.push_back(m);
       }
     }
-    if (results.empty()) return;  // nobody reads it
     const auto values = to_.add_as(graph_, node(group.members.back()), ops::kCluster, operands,
                                    {{"body", ops::cluster_body(body)}});
     for (size_t i = 0; i < results.size(); ++i) map_[at(results[i])] = {values[i]};
@@ -222,7 +228,7 @@ class Fuser {
   const ir::Graph& graph_;
   const std::vector<ir::Node>& nodes_;
   std::vector<std::vector<int32_t>> users_;  // by node, ascending
-  std::vector<bool> is_output_;
+  std::vector<bool> is_output_, live_;
   std::vector<int32_t> group_of_;  // -1: not a member
   std::vector<Group> groups_;
   std::vector<std::vector<ir::Value>> map_;

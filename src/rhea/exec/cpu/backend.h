@@ -16,8 +16,9 @@ class Arena;
 
 struct CompileOptions {
   Isa isa = active_isa();
-  bool interpret = false;  // compile.no_enable: one kernel call per node, no clusters, no reuse of
-                           // memory; same bits
+  // compile.no_enable: one kernel call per node, no clusters, every result in a buffer of its own;
+  // same bits.
+  bool interpret = false;
   bool detect_anomaly =
       false;  // after each node look for NaN and Inf; Error names op, FQN and source line
   std::vector<std::string> disable_passes;

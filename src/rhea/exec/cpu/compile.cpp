@@ -1,7 +1,5 @@
 // compile() and plan(): the order of the executor's own passes.
-#include <algorithm>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "rhea/exec/cpu/arena.h"
@@ -9,22 +7,25 @@
 #include "rhea/exec/cpu/executable.h"
 #include "rhea/exec/cpu/kernel_choice.h"
 #include "rhea/exec/cpu/program.h"
+#include "rhea/passes/donation_order.h"
 #include "rhea/passes/fuse.h"
+#include "rhea/passes/pipeline.h"
 
 namespace rhea::exec::cpu {
 namespace {
 
-bool is_disabled(const CompileOptions& options, std::string_view pass) {
-  return std::ranges::find(options.disable_passes, pass) != options.disable_passes.end();
-}
-
 Program lower(const ir::Graph& graph, const CompileOptions& options) {
   auto kernels = std::make_shared<KernelChooser>(options.isa);
-  ir::Graph legal = legalize(graph, *kernels);
+  passes::Pipeline pipeline({.disable_passes = options.disable_passes,
+                             .dump_graphs = options.dump_graphs,
+                             .name = options.name});
+  ir::Graph lowered = graph;
+  pipeline.run("decompose", lowered, [&](const ir::Graph& g) { return legalize(g, *kernels); });
   // An anomaly is named by the op that made it: clusters would hide it.
-  const bool fuses = !options.interpret && !options.detect_anomaly && !is_disabled(options, "fuse");
-  if (fuses) legal = passes::fuse(legal);
-  return make_program(std::move(legal), std::move(kernels), !options.interpret);
+  if (!options.interpret && !options.detect_anomaly) pipeline.run("fuse", lowered, passes::fuse);
+  pipeline.run("order", lowered, passes::order_for_donation);
+  return make_program(std::move(lowered), std::move(kernels),
+                      !options.interpret && pipeline.runs("zero_copy"));
 }
 
 }  // namespace

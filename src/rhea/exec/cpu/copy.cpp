@@ -59,13 +59,12 @@ const ir::OpDef kCopy{
       if (in.size() != 1) throw Error("takes one operand, got {}", in.size());
       return {in[0]};
     },
-    .cpu = {{.name = kCopyKernel,
-             .plan = [](const ir::OpInstance& op) { return plan_copy(op.in[0]); }}},
+    .cpu = {{.name = "rows", .plan = [](const ir::OpInstance& op) { return plan_copy(op.in[0]); }}},
 };
 
 std::shared_ptr<const KernelChoice> copy_choice(const ir::Type& type) {
   auto choice = std::make_shared<KernelChoice>();
-  choice->kernel = kCopyKernel;
+  choice->kernel = "rows";
   choice->types = ir::to_string(type);
   choice->cost = {0, 2.0 * static_cast<double>(ir::byte_size(type))};
   choice->plan = plan_copy(type);

@@ -1,7 +1,6 @@
 // Copies between places of the memory plan; made by the executor, never by model code.
 #pragma once
 #include <memory>
-#include <string_view>
 
 #include "rhea/exec/cpu/kernel_choice.h"
 #include "rhea/ir/op_def.h"
@@ -10,7 +9,6 @@ namespace rhea::exec::cpu {
 
 // Identity that makes a new buffer.
 extern const ir::OpDef kCopy;
-inline constexpr std::string_view kCopyKernel = "copy_rows";
 
 // Rows of `type` from one place to another, either of them strided.
 std::shared_ptr<const KernelChoice> copy_choice(const ir::Type& type);

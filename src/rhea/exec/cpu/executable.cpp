@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "rhea/base/error.h"
-#include "rhea/exec/cpu/copy.h"
+#include "rhea/base/log.h"
+#include "rhea/exec/cpu/profile.h"
 #include "rhea/ir/op_def.h"
 
 namespace rhea::exec::cpu {
@@ -63,7 +64,7 @@ std::vector<NodeReport> make_reports(const Program& program) {
     const ir::Node& node = program.graph.nodes()[static_cast<size_t>(step.node)];
     int64_t bytes = 0;
     for (const ir::Type& type : node.outputs) bytes += ir::byte_size(type);
-    reports.push_back({step.choice->kernel == kCopyKernel ? "copy" : std::string(node.op->name),
+    reports.push_back({step.copy ? "copy" : std::string(node.op->name),
                        program.graph.scope_name(node), step.choice->types, step.choice->kernel,
                        step.choice->note, step.choice->cost, bytes});
   }
@@ -77,6 +78,8 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
       arena_(std::move(arena)),
       name_(options.name),
       detect_anomaly_(options.detect_anomaly),
+      log_profile_(log_topic("profile")),
+      profiling_(log_profile_),
       inputs_(program_.graph.inputs().size(), nullptr),
       outputs_(program_.graph.outputs().size(), nullptr),
       reports_(make_reports(program_)),
@@ -101,6 +104,11 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
     args.scratch = scratch_ + scratch_stride_ * worker;
     kernel_(args);
   };
+}
+
+ProgramExecutable::~ProgramExecutable() {
+  if (log_profile_ && num_runs_ > 0)
+    log::info("profile", "{}: {}", name_, to_table(times_by_op(reports_, times_, num_runs_)));
 }
 
 void ProgramExecutable::fill_constants() {
@@ -179,6 +187,7 @@ void ProgramExecutable::resolve() {
 void ProgramExecutable::run() {
   if (!resolved_ || generation_ != arena_->generation()) resolve();
   if (detect_anomaly_) check_inputs();
+  ++num_runs_;
   for (size_t s = 0; s < program_.steps.size(); ++s) {
     if (profiling_) {
       const auto start = std::chrono::steady_clock::now();
@@ -247,6 +256,7 @@ MemoryPlan ProgramExecutable::memory() const {
 }
 
 std::vector<double> ProgramExecutable::take_times() {
+  num_runs_ = 0;
   return std::exchange(times_, std::vector<double>(program_.steps.size(), 0.0));
 }
 

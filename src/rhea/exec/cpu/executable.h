@@ -17,6 +17,9 @@ class ProgramExecutable final : public CpuExecutable {
   // Reserves the arena, makes the kernels' states and fills the constants.
   ProgramExecutable(Program program, ThreadPool& pool, std::shared_ptr<Arena> arena,
                     const CompileOptions& options);
+  ~ProgramExecutable() override;
+  ProgramExecutable(const ProgramExecutable&) = delete;
+  ProgramExecutable& operator=(const ProgramExecutable&) = delete;
 
   void bind_input(std::string_view name, const void* data) override;
   void bind_output(std::string_view name, void* data) override;
@@ -40,7 +43,8 @@ class ProgramExecutable final : public CpuExecutable {
   Mapping constants_;
   std::string name_;
   bool detect_anomaly_;
-  bool profiling_ = false;
+  bool log_profile_;  // RHEA_LOG=profile
+  bool profiling_;
 
   std::vector<void*> inputs_, outputs_;  // bound memory
   bool resolved_ = false;
@@ -56,7 +60,8 @@ class ProgramExecutable final : public CpuExecutable {
   ThreadPool::Body body_;
 
   std::vector<NodeReport> reports_;
-  std::vector<double> times_;
+  std::vector<double> times_;  // seconds by step since take_times()
+  int64_t num_runs_ = 0;
 };
 
 }  // namespace rhea::exec::cpu

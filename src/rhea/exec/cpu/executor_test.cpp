@@ -6,6 +6,7 @@
 
 #include "rhea/exec/cpu/arena.h"
 #include "rhea/exec/cpu/backend.h"
+#include "rhea/exec/cpu/profile.h"
 #include "rhea/exec/cpu/test_rows.h"
 
 namespace rhea::exec::cpu {
@@ -141,6 +142,20 @@ TEST_F(Executor, DonationWaitsForLaterReaders) {
   EXPECT_THAT(square.values(), testing::Each(18.0F));
 }
 
+TEST_F(Executor, ReadersOfADonatedInputRunFirst) {
+  const Value acc = g.input("acc", {DType::f32, {16, 16}});
+  g.output("acc", g.add1(kAdd, {acc, acc}), "acc");
+  g.output("square", g.add1(kMultiply, {acc, acc}));
+  const auto exe = make();
+  EXPECT_EQ(exe->nodes().size(), 2U);  // no copy
+  Floats total(256, 3), square(256);
+  exe->bind_input("acc", total.data);
+  exe->bind_output("square", square.data);
+  exe->run();
+  EXPECT_THAT(total.values(), testing::Each(6.0F));
+  EXPECT_THAT(square.values(), testing::Each(9.0F));
+}
+
 TEST_F(Executor, InputsCanSwapBuffers) {
   const Value a = g.input("a", {DType::f32, {4, 16}});
   const Value b = g.input("b", {DType::f32, {4, 16}});
@@ -269,6 +284,21 @@ TEST_F(Executor, ProfilesEveryCall) {
   ASSERT_EQ(times.size(), exe->nodes().size());
   EXPECT_THAT(times, testing::Each(testing::Gt(0.0)));
   EXPECT_THAT(exe->take_times(), testing::Each(0.0));
+}
+
+TEST(Profile, SumsByOpAndKernel) {
+  const std::vector<NodeReport> nodes = {{.op = "add", .kernel = "a", .cost = {10, 100}},
+                                         {.op = "dot", .kernel = "b", .cost = {1000, 1}},
+                                         {.op = "add", .kernel = "a", .cost = {10, 100}}};
+  const std::vector<double> times = {1, 8, 3};
+  const auto sums = times_by_op(nodes, times, 2);
+  ASSERT_EQ(sums.size(), 2U);
+  EXPECT_EQ(sums[0].op, "dot");
+  EXPECT_EQ(sums[0].seconds, 4);
+  EXPECT_EQ(sums[1].calls, 2);
+  EXPECT_EQ(sums[1].seconds, 2);
+  EXPECT_EQ(sums[1].bytes, 200);
+  EXPECT_THAT(to_table(sums), testing::HasSubstr("66.7 %   4000.000 ms     1 calls"));
 }
 
 TEST(Memory, StateIsZeroedAndAligned) {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <string_view>
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/exec/cpu/profile.h"
 
 namespace rhea::exec::cpu {
 namespace {
@@ -61,12 +61,6 @@ std::string types_text(const ir::OpInstance& op) {
   return text;
 }
 
-// RHEA_LOG is a comma list of topics.
-bool log_kernels() {
-  const char* topics = std::getenv("RHEA_LOG");
-  return topics != nullptr && std::string_view(topics).find("kernels") != std::string_view::npos;
-}
-
 }  // namespace
 
 ir::Cost node_cost(const ir::OpInstance& op) {
@@ -80,7 +74,7 @@ ir::Cost node_cost(const ir::OpInstance& op) {
   return cost;
 }
 
-KernelChooser::KernelChooser(Isa isa) : isa_(isa), log_(log_kernels()) {}
+KernelChooser::KernelChooser(Isa isa) : isa_(isa), log_(log_topic("kernels")) {}
 
 std::shared_ptr<const KernelChoice> KernelChooser::choose(const ir::Graph& graph,
                                                           const ir::Node& node) {

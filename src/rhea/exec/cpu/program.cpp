@@ -350,26 +350,24 @@ class Builder {
            in_place_operand(n, value - base_[n], storage_index_[static_cast<size_t>(donated)]) >= 0;
   }
 
-  // The operand that result j of node n may take the place of, if it is the only one in `storage`
-  // and fills it.
+  // The operand that result j of node n may take the place of: it fills `storage`, and so does
+  // every other operand in there.
   int in_place_operand(size_t n, int32_t j, int32_t storage) {
     const ir::Node& node = graph_.nodes()[n];
+    const auto& pairs = choice_[n]->plan.in_place;
+    const int64_t bytes = ir::byte_size(type(base_[n] + j));
+    if (storages_[static_cast<size_t>(storage)].bytes != bytes) return -1;
     int found = -1;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const int32_t operand = flat(node.inputs[i]);
       if (storage_index_[static_cast<size_t>(placed(operand).root)] != storage) continue;
-      if (found >= 0) return -1;
-      found = static_cast<int>(i);
+      const std::pair<int, int> pair(static_cast<int>(i), j);
+      if (std::ranges::find(pairs, pair) == pairs.end() || placed(operand).strided ||
+          ir::byte_size(type(operand)) != bytes)
+        return -1;
+      if (found < 0) found = pair.first;
     }
-    if (found < 0) return -1;
-    const auto& pairs = choice_[n]->plan.in_place;
-    if (std::ranges::find(pairs, std::pair<int, int>(found, j)) == pairs.end()) return -1;
-    const int32_t operand = flat(node.inputs[static_cast<size_t>(found)]);
-    const int64_t bytes = ir::byte_size(type(base_[n] + j));
-    const bool fits = placed(operand).offset == 0 && !placed(operand).strided &&
-                      ir::byte_size(type(operand)) == bytes &&
-                      storages_[static_cast<size_t>(storage)].bytes == bytes;
-    return fits ? found : -1;
+    return found;
   }
 
   void take_over_operands() {
@@ -385,7 +383,7 @@ class Builder {
         if (storage.base != Place::Base::arena || storage.last != s ||
             own.base != Place::Base::arena || placed(result).root != result ||
             storage_index_[static_cast<size_t>(result)] == index || own.first != s ||
-            in_place_operand(n, j, index) != i)
+            in_place_operand(n, j, index) < 0)
           continue;
         storage.last = std::max(storage.last, own.last);
         own.last = -1;  // no memory of its own
@@ -436,14 +434,15 @@ class Builder {
       for (size_t j = 0; j < node.outputs.size(); ++j)
         step.out.push_back(place_of(base_[n] + static_cast<int32_t>(j)));
       // A view that had to be copied goes row by row of its operand.
-      if (is_pure_view(graph_, node))
-        step.out[0].row_stride = natural_row_stride(graph_.type(node.inputs[0]));
+      step.copy = is_pure_view(graph_, node);
+      if (step.copy) step.out[0].row_stride = natural_row_stride(graph_.type(node.inputs[0]));
       add(std::move(step));
     }
     for (const auto* list : {&copies_, &late_copies_}) {
       for (const auto& [value, to] : *list) {
         Step step;
         step.choice = copy_choice(type(value));
+        step.copy = true;
         step.node = producer_[static_cast<size_t>(value)];
         step.in = {place_of(value)};
         step.out = {to};

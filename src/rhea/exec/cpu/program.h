@@ -26,6 +26,7 @@ struct Step {
   int64_t workspace = 0;  // offset in the arena
   int32_t node = -1;      // in Program::graph
   bool serial = false;    // too small to wake other threads for
+  bool copy = false;      // moves the node's result; not the node's own kernel
 };
 
 struct Constant {
