@@ -71,6 +71,7 @@ const std::array kTable = {
     &kLinearCrossEntropyGrad,
     &kGlobalNorm,
     &kAdam,
+    &kAdamPack,
     &kSgd,
     &kCluster,
 };

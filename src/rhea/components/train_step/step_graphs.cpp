@@ -10,6 +10,7 @@
 #include "rhea/passes/autodiff.h"
 #include "rhea/passes/hoist.h"
 #include "rhea/passes/pack_weights.h"
+#include "rhea/passes/prepare_in_update.h"
 #include "rhea/passes/remat.h"
 #include "rhea/passes/simplify.h"
 
@@ -167,6 +168,10 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
     graphs.evaluate = std::move(split.rest);
   }
   build_optimizer(options, graphs);
+  if (!is_disabled("prepare_in_update")) {
+    graphs.update = passes::prepare_in_update(graphs.update, graphs.prepare);
+    graphs.update_prepares = true;
+  }
   return graphs;
 }
 

@@ -29,6 +29,7 @@ struct StepOptions {
 // lr.<group> f32 evaluate    loss only
 struct StepGraphs {
   ir::Graph prepare, microbatch, accumulate, norm, update, evaluate;
+  bool update_prepares = false;  // update also writes the outputs of prepare
   std::vector<nn::Parameter> parameters;
   std::vector<nn::RopeSpec> rope_specs;
   GroupAssignment groups;

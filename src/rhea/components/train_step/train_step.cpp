@@ -200,7 +200,7 @@ void TrainStep::update(int64_t step, std::span<const double> lr, double clip) {
   scalars_->step = step;
   update_->run();
   discard_gradients();
-  parameters_changed();
+  if (!graphs_.update_prepares) parameters_changed();
 }
 
 void TrainStep::discard_gradients() { has_gradients_ = false; }

@@ -35,6 +35,7 @@ using ir::OpInstance;
 // rows of A in L2, so small groups cost nothing and leave work to share.
 constexpr int64_t kRowsPerBlock = 256;
 constexpr int64_t kRowsPerStrip = 64;
+constexpr int64_t kRowsWorthPacking = 32;
 
 struct State {
   Product p;
@@ -162,11 +163,15 @@ const PanelKernels& panel_kernels([[maybe_unused]] Isa isa) {
 ir::CpuKernel panel_product(Isa isa) {
   constexpr const char* names[] = {"panels_plain", "panels_avx2", "panels_avx512",
                                    "panels_avx512_bf16"};
-  const auto bf16_only = [](const OpInstance& node) -> std::string {
-    return node.in[0].dtype == DType::bf16 ? accepts(node) : "no bf16 operands";
+  auto refuse = [isa](const OpInstance& node) -> std::string {
+    const Product p = product_of(node);
+    if (isa == Isa::avx512_bf16 && p.in != DType::bf16) return "no bf16 operands";
+    // oneDNN comes next and reads the right operand where it lies.
+    const bool packs = p.b_layout == Layout::row_major;
+    if (isa >= Isa::avx512 && packs && !p.a_transposed && p.m < kRowsWorthPacking)
+      return fmt::format("{} rows do not pay for packing the right operand", p.m);
+    return accepts(node);
   };
-  std::function<std::string(const OpInstance&)> refuse = accepts;
-  if (isa == Isa::avx512_bf16) refuse = bf16_only;
   return {names[static_cast<int>(isa)], isa, std::move(refuse),
           [isa](const OpInstance& node) { return plan_for(node, isa); }};
 }

@@ -83,6 +83,10 @@ void sgd(const ops::SgdPointers& at, int64_t begin, int64_t count, const ops::Sg
   }
 }
 
+void round_bf16(const float* from, uint16_t* to, int64_t count) {
+  for (int64_t i = 0; i < count; i += kLanes) put<1>(to, i, count - i, get<0>(from, i, count - i));
+}
+
 }  // namespace
 
 extern const ops::OptimizerKernels kOptimizerKernels;
@@ -91,6 +95,7 @@ constexpr ops::OptimizerKernels kOptimizerKernels = {
     {{{adam<0, 0, 0>, adam<0, 0, 1>}, {adam<0, 1, 0>, adam<0, 1, 1>}},
      {{adam<1, 0, 0>, adam<1, 0, 1>}, {adam<1, 1, 0>, adam<1, 1, 1>}}},
     {{{sgd<0, 0, 0>, sgd<0, 0, 1>}, {sgd<0, 1, 0>, sgd<0, 1, 1>}},
-     {{sgd<1, 0, 0>, sgd<1, 0, 1>}, {sgd<1, 1, 0>, sgd<1, 1, 1>}}}};
+     {{sgd<1, 0, 0>, sgd<1, 0, 1>}, {sgd<1, 1, 0>, sgd<1, 1, 1>}}},
+    round_bf16};
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE

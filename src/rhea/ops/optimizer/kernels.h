@@ -42,10 +42,14 @@ struct SgdPointers {
 };
 using SgdFn = void (*)(const SgdPointers& at, int64_t begin, int64_t count, const SgdScalars& s);
 
+// count values rounded to bf16.
+using RoundFn = void (*)(const float* from, uint16_t* to, int64_t count);
+
 struct OptimizerKernels {
   SumSquaresFn sum_squares[4];  // by dtype: f32, bf16, f16, f64
   AdamFn adam[2][2][2];         // [parameter][gradient][moments], each 0 f32 or 1 bf16
   SgdFn sgd[2][2][2];           // [parameter][gradient][buffer]
+  RoundFn round_bf16;
 };
 const OptimizerKernels& optimizer_kernels(Isa isa);
 
