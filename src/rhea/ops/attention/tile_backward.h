@@ -31,9 +31,9 @@ class Backward {
     v_panels_ = scratch.take(padded_ * value_dwords_);
     k_pairs_ = scratch.take(padded_ * dwords_);
     q_rows_ = scratch.take(padded_ * dwords_);
-    q_pairs_ = scratch.take(padded_ * dwords_);
+    q_pairs_ = kPairs == 1 ? q_rows_ : scratch.take(padded_ * dwords_);
     do_rows_ = scratch.take(padded_ * value_dwords_);
-    do_pairs_ = scratch.take(padded_ * value_dwords_);
+    do_pairs_ = kPairs == 1 ? do_rows_ : scratch.take(padded_ * value_dwords_);
     dq_ = scratch.take(padded_ * columns_);
     dk_ = scratch.take(padded_ * columns_);
     dv_ = scratch.take(padded_ * value_columns_);
@@ -57,8 +57,8 @@ class Backward {
     pack_panels(k_panels_, k, 0, tiles_.row);
     pack_panels(v_panels_, v, 0, tiles_.row);
     pack_pairs(k_pairs_, k, 0, tiles_.row);
-    fill_zero(dk_, padded_ * columns_);
-    fill_zero(dv_, padded_ * value_columns_);
+    fill_zero(dk_, round_up_to(tiles_.row, 16) * columns_);
+    fill_zero(dv_, round_up_to(tiles_.row, 16) * value_columns_);
     for (int64_t n = kv * tiles_.group; n < (kv + 1) * tiles_.group; ++n) run_head(row, n);
     E* dk = static_cast<E*>(tiles_.dk.data) + base_ * tiles_.dk.stride + kv * tiles_.width;
     E* dv = static_cast<E*>(tiles_.dv.data) + base_ * tiles_.dv.stride + kv * tiles_.value_width;
@@ -86,11 +86,9 @@ class Backward {
     const HeadView<E> q = head(tiles_.q, n, tiles_.width);
     const HeadView<E> d_o = head(tiles_.d_o, n, tiles_.value_width);
     const int64_t length = tiles_.row;
-    pack_rows(q_rows_, q, 0, padded_, length);
-    pack_rows(do_rows_, d_o, 0, padded_, length);
-    pack_pairs(q_pairs_, q, 0, length);
-    pack_pairs(do_pairs_, d_o, 0, length);
-    fill_zero(dq_, padded_ * columns_);
+    pack_rows_and_pairs(q_rows_, q_pairs_, q, length);
+    pack_rows_and_pairs(do_rows_, do_pairs_, d_o, length);
+    fill_zero(dq_, round_up_to(length, 16) * columns_);
     fill_sums(row, n, d_o);
     Ahead ahead(length);
     foresee(ahead, row, n);
@@ -114,9 +112,9 @@ class Backward {
     const int64_t heads = tiles_.query_heads;
     const HeadView<E> o = head(tiles_.o, n, tiles_.value_width);
     float d_sink = 0;
-    for (int64_t t = 0; t < padded_; ++t)
+    for (int64_t t = 0; t < round_up_to(tiles_.row, 16); ++t)
       minus_lse_[t] = t < tiles_.row ? -kLog2E * tiles_.lse[(base_ + t) * heads + n] : 0.0f;
-    for (int64_t t = 0; t < padded_; t += kVec) {
+    for (int64_t t = 0; t < round_up_to(tiles_.row, 16); t += kVec) {
       fvec minus_delta = -row_dots(o, d_o, t, tiles_.row);
       if (tiles_.d_lse)
         for (int64_t j = 0; j < smaller<int64_t>(kVec, tiles_.row - t); ++j)
@@ -137,9 +135,12 @@ class Backward {
     ahead.add(HeadView<E>(tiles_.q, base, next, tiles_.width));
     ahead.add(HeadView<E>(tiles_.o, base, next, tiles_.value_width));
     ahead.add(HeadView<E>(tiles_.d_o, base, next, tiles_.value_width));
+    ahead.add(HeadView<E>(tiles_.dq, base, next, tiles_.width));
     if (next % tiles_.group != 0) return;
     ahead.add(HeadView<E>(tiles_.k, base, next / tiles_.group, tiles_.width));
     ahead.add(HeadView<E>(tiles_.v, base, next / tiles_.group, tiles_.value_width));
+    ahead.add(HeadView<E>(tiles_.dk, base, next / tiles_.group, tiles_.width));
+    ahead.add(HeadView<E>(tiles_.dv, base, next / tiles_.group, tiles_.value_width));
   }
 
   // P and dS of the block. While the dP product of a tile runs, its P is made from the scores;

@@ -78,12 +78,14 @@ class Forward {
   void foresee(Ahead& ahead, int64_t pair, int64_t first_query, int64_t n) const {
     if ((n + 1) % tiles_.group != 0) {
       ahead.add(HeadView<E>(tiles_.q, base_ + first_query, n + 1, tiles_.width));
+      ahead.add(HeadView<E>(tiles_.o, base_ + first_query, n + 1, tiles_.value_width));
     } else if (tiles_.num_chunks == 1 && pair + 1 < tiles_.num_pairs) {
       const int64_t kv = (pair + 1) % tiles_.kv_heads;
       const int64_t base = (pair + 1) / tiles_.kv_heads * tiles_.row;
       ahead.add(HeadView<E>(tiles_.q, base, kv * tiles_.group, tiles_.width));
       ahead.add(HeadView<E>(tiles_.k, base, kv, tiles_.width));
       ahead.add(HeadView<E>(tiles_.v, base, kv, tiles_.value_width));
+      ahead.add(HeadView<E>(tiles_.o, base, kv * tiles_.group, tiles_.value_width));
     }
   }
 

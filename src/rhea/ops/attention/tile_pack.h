@@ -131,6 +131,38 @@ static void pack_pairs(float* d, const HeadView<E>& x, int64_t first, int64_t en
     }
 }
 
+// Both forms of tokens [0, end) rounded up to 16, from one look at the rows. With one value per
+// dword they are the same, and `pairs` is not written.
+template <class E>
+static void pack_rows_and_pairs(float* rows, [[maybe_unused]] float* pairs, const HeadView<E>& x,
+                                int64_t end) {
+  const int64_t last = (end + 15) / 16 * 16;
+#if RHEA_ISA == 3
+  if constexpr (Packing<E>::kPairs == 2) {
+    alignas(64) static constexpr uint16_t kOrder[2][32] = {
+        {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+         8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
+        {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
+         24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
+    const int64_t dwords = x.dwords();
+    const __m512i low = _mm512_load_si512(kOrder[0]), high = _mm512_load_si512(kOrder[1]);
+    for (int64_t t = 0; t < last; t += 2, rows += 2 * dwords, pairs += x.columns)
+      for (int64_t s = 0; s < dwords; s += 16) {
+        const fvec a = t < end ? load_dwords(x, t, s) : fvec{};
+        const fvec b = t + 1 < end ? load_dwords(x, t + 1, s) : fvec{};
+        row_store(rows + s, a, dwords - s);
+        row_store(rows + dwords + s, b, dwords - s);
+        vec_store(pairs + 2 * s, (fvec)_mm512_permutex2var_epi16((__m512i)a, low, (__m512i)b));
+        if (dwords - s > 8)
+          vec_store(pairs + 2 * s + 16,
+                    (fvec)_mm512_permutex2var_epi16((__m512i)a, high, (__m512i)b));
+      }
+    return;
+  }
+#endif
+  pack_rows(rows, x, 0, last, end);
+}
+
 // Lane i = x row . y row of token t + i; zero from `end` on.
 template <class E>
 RHEA_INLINE fvec row_dots(const HeadView<E>& x, const HeadView<E>& y, int64_t t, int64_t end) {
@@ -159,11 +191,12 @@ RHEA_INLINE void unpack_row(E* out, const float* sums, int64_t width, fvec facto
     row_store(out + c, vec_load(sums + c) * factor, width - c);
 }
 
-// Rows of the next heads, fetched a few per tile: they lie 1-4 KB apart, which the hardware does
-// not foresee.
+// Rows of the next heads, operands and results, fetched a few per tile: they lie 1-4 KB apart,
+// which the hardware does not foresee.
 struct Ahead {
-  const char* at[5] = {};
-  int64_t stride[5] = {}, bytes[5] = {};
+  static constexpr int kMax = 8;
+  const char* at[kMax] = {};
+  int64_t stride[kMax] = {}, bytes[kMax] = {};
   int num = 0;
   int64_t left = 0, per_tile = 1;
 

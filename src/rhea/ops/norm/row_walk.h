@@ -20,8 +20,9 @@ RHEA_INLINE void for_row_groups(const ops::NormRows& a, F&& f) {
       const int64_t inner = row * a.width;
       group.x[group.count] =
           static_cast<const char*>(a.x) + (token * a.x_stride + inner) * E::kBytes;
-      group.dy[group.count] =
-          static_cast<const char*>(a.dy) + (token * a.dy_stride + inner) * E::kBytes;
+      if (a.dy)
+        group.dy[group.count] =
+            static_cast<const char*>(a.dy) + (token * a.dy_stride + inner) * E::kBytes;
       group.y[group.count] = static_cast<char*>(a.y) + (token * a.y_stride + inner) * E::kBytes;
       if (++group.count < kLanes) continue;
       f(group);
