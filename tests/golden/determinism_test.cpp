@@ -1,0 +1,142 @@
+// The same bits whatever does not belong to the arithmetic: threads, interpreter, recomputation,
+// an interruption.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/process.h"
+#include "tests/support/run.h"
+#include "tests/support/temp_folder.h"
+
+namespace rhea {
+namespace {
+
+namespace fs = std::filesystem;
+using support::difference;
+using support::RunResult;
+using support::TempFolder;
+using support::Words;
+
+class Determinism : public testing::Test {
+ protected:
+  // One run of the small model, in a dump folder of its own.
+  RunResult run(const Words& words) {
+    return support::train(support::join(small_, words),
+                          temp_.path() / fmt::format("run_{}", num_runs_++));
+  }
+
+  void expect_same(const RunResult& a, const RunResult& b, const std::string& what) {
+    EXPECT_EQ(difference(a.tensors, b.tensors), "") << what;
+    EXPECT_EQ(a.rows, b.rows) << what;
+    EXPECT_EQ(a.rows.size(), 12U);
+  }
+
+  TempFolder temp_;
+  const Words small_ = support::small_run(temp_.path());
+  int num_runs_ = 0;
+};
+
+TEST_F(Determinism, AnyNumberOfThreads) {
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const Words words =
+        support::with_option(small_, std::string("--training.mixed_precision_param=") + dtype);
+    const auto with = [&](int threads) {
+      return support::train(
+          support::join(words, {fmt::format("--executor.num_threads={}", threads)}),
+          temp_.path() / fmt::format("{}_{}", dtype, threads));
+    };
+    const RunResult one = with(1);
+    for (const int threads : {2, 5})
+      expect_same(one, with(threads), fmt::format("{} with {} threads", dtype, threads));
+  }
+}
+
+TEST_F(Determinism, AnotherSeedIsAnotherRun) {
+  const RunResult a = run({});
+  const RunResult b =
+      support::train(support::with_option(small_, "--debug.seed=8"), temp_.path() / "other");
+  EXPECT_NE(difference(a.tensors, b.tensors), "");
+}
+
+TEST_F(Determinism, InterpreterComputesTheSameBits) {
+  expect_same(run({}), run({"--compile.no_enable"}), "interpreted");
+}
+
+TEST_F(Determinism, RecomputationComputesTheSameBits) {
+  const RunResult none = run({"--activation_checkpoint.mode=none"});
+  for (const char* mode : {"full", "selective"})
+    expect_same(none, run({std::string("--activation_checkpoint.mode=") + mode}), mode);
+  for (const char* budget : {"0", "0.5", "1"})
+    expect_same(none,
+                run({"--activation_checkpoint.mode=memory_budget",
+                     std::string("--activation_checkpoint.memory_budget=") + budget}),
+                budget);
+}
+
+// In shuffled order, so that the position of the data matters; step 5 lies inside a document.
+TEST_F(Determinism, ResumeMidRunIsAsIfNeverStopped) {
+  for (const char* mode : {"disabled", "async"}) {
+    const fs::path dump = temp_.path() / mode;
+    const Words words = support::join(
+        small_, {"--dataloader.shuffle", "--checkpoint.enable", "--checkpoint.interval=5",
+                 "--checkpoint.keep_latest_k=0", "--checkpoint.no_last_save_model_only",
+                 std::string("--checkpoint.async_mode=") + mode});
+    const RunResult whole = support::train(words, dump);
+    ASSERT_EQ(whole.rows.size(), 12U);
+    for (const int from : {10, 5}) {
+      // What a run that ended right after step `from` would have left.
+      for (const auto& entry : fs::directory_iterator(dump / "checkpoint")) {
+        const std::string name = entry.path().filename();
+        if (name.starts_with("step-") && std::stoi(name.substr(5)) > from)
+          fs::remove_all(entry.path());
+      }
+      fs::remove_all(dump / "metrics");
+      const RunResult resumed = support::train(words, dump);
+      EXPECT_EQ(difference(whole.tensors, resumed.tensors), "") << mode << " from " << from;
+      const std::vector<support::StepRow> rest(whole.rows.begin() + from, whole.rows.end());
+      EXPECT_EQ(resumed.rows, rest) << mode << " from " << from;
+    }
+  }
+}
+
+TEST_F(Determinism, AccumulationOnlyChangesRounding) {
+  const Words words = support::join(small_, {"--training.global_batch_size=4"});
+  std::vector<RunResult> runs;
+  for (const int rows : {4, 2, 1})
+    runs.push_back(support::train(
+        support::with_option(words, fmt::format("--training.local_batch_size={}", rows)),
+        temp_.path() / fmt::format("rows_{}", rows)));
+  for (size_t i = 1; i < runs.size(); ++i) {
+    ASSERT_EQ(runs[i].rows.size(), runs[0].rows.size());
+    for (size_t step = 0; step < runs[0].rows.size(); ++step) {
+      EXPECT_NEAR(runs[i].rows[step].loss, runs[0].rows[step].loss, 1e-5) << "step " << step + 1;
+      EXPECT_NEAR(runs[i].rows[step].grad_norm / runs[0].rows[step].grad_norm, 1, 1e-4);
+      EXPECT_EQ(runs[i].rows[step].tokens_seen, runs[0].rows[step].tokens_seen);
+    }
+  }
+}
+
+// Other instruction sets round differently and must stay near; the variable is read once a process.
+TEST_F(Determinism, EveryInstructionSetStaysNear) {
+  const auto rows_with = [&](const char* isa) {
+    const fs::path dump = temp_.path() / isa;
+    support::Process process(support::join({"train", "--dump_folder=" + dump.string()}, small_),
+                             dump.string() + ".log", {.environment = {{"RHEA_ISA", isa}}});
+    EXPECT_EQ(process.wait(), 0) << process.output();
+    return support::read_rows(dump);
+  };
+  const auto plain = rows_with("plain");
+  ASSERT_EQ(plain.size(), 12U);
+  const RunResult best = run({});
+  const auto avx2 = rows_with("avx2");
+  ASSERT_EQ(avx2.size(), plain.size());
+  for (size_t i = 0; i < plain.size(); ++i) {
+    EXPECT_NEAR(best.rows[i].loss, plain[i].loss, 1e-5) << "step " << i + 1;
+    EXPECT_NEAR(avx2[i].loss, plain[i].loss, 1e-5) << "step " << i + 1;
+    EXPECT_NEAR(best.rows[i].grad_norm / plain[i].grad_norm, 1, 1e-4) << "step " << i + 1;
+    EXPECT_NEAR(avx2[i].grad_norm / plain[i].grad_norm, 1, 1e-4) << "step " << i + 1;
+  }
+}
+
+}  // namespace
+}  // namespace rhea

@@ -1,0 +1,238 @@
+// Published models against Transformers: logits, loss, every gradient, packed documents, AdamW.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "rhea/base/log.h"
+#include "rhea/components/safetensors/writer.h"
+#include "rhea/score.h"
+#include "tests/support/run.h"
+#include "tests/support/temp_folder.h"
+
+namespace rhea {
+namespace {
+
+namespace fs = std::filesystem;
+using safetensors::File;
+using support::TempFolder;
+using support::Words;
+
+const fs::path kModels = RHEA_SOURCE_DIR "/tests/data/golden/models";
+
+double max_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double worst = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(d <= worst)) worst = d;  // also a NaN
+  }
+  return worst;
+}
+
+double max_abs(const std::vector<float>& a) {
+  double worst = 0;
+  for (const float x : a) worst = std::max(worst, std::abs(static_cast<double>(x)));
+  return worst;
+}
+
+std::vector<float> floats(const File& file, const std::string& name) {
+  return safetensors::read_vector<float>(file.at(name));
+}
+
+// One folder of golden/models, scored into a file of its own.
+class Models : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { log::set_level(log::Level::error); }
+
+  File score_with(const fs::path& model, const fs::path& input, bool gradients,
+                  DType dtype = DType::f32) {
+    const fs::path output = temp_.path() / fmt::format("scored_{}.safetensors", num_scored_++);
+    score(
+        {.model = model, .input = input, .output = output, .gradients = gradients, .dtype = dtype},
+        pool_);
+    return File(output);
+  }
+
+  double tolerance(const char* name) const { return json_.at("tolerance_float32").at(name); }
+
+  // The same model with config.json in the spelling of Transformers 4.
+  fs::path v4_folder() const {
+    const fs::path folder = temp_.path() / "v4";
+    fs::create_directories(folder);
+    fs::create_symlink(folder_ / "config_v4.json", folder / "config.json");
+    fs::create_symlink(folder_ / "model.safetensors", folder / "model.safetensors");
+    return folder;
+  }
+
+  TempFolder temp_;
+  ThreadPool pool_{2};
+  const fs::path folder_ = kModels / GetParam();
+  const File golden_{folder_ / "golden.safetensors"};
+  const nlohmann::json json_ = nlohmann::json::parse(std::ifstream(folder_ / "golden.json"));
+  int num_scored_ = 0;
+};
+
+TEST_P(Models, LogitsLossAndGradientsInBothSpellings) {
+  for (const fs::path& model : {folder_, v4_folder()}) {
+    const File scored = score_with(model, folder_ / "golden.safetensors", true);
+    EXPECT_EQ(scored.at("logits").shape, golden_.at("logits").shape);
+    EXPECT_LE(max_difference(floats(scored, "logits"), floats(golden_, "logits")),
+              tolerance("logits_abs"));
+    EXPECT_LE(max_difference(floats(scored, "loss"), floats(golden_, "loss")),
+              tolerance("loss_abs"));
+    const File weights(folder_ / "model.safetensors");
+    for (const auto& weight : weights.tensors()) {
+      const std::string name = "grad." + weight.name;
+      EXPECT_EQ(scored.at(name).shape, weight.shape) << name;
+      const auto expected = floats(golden_, name);
+      const double error = max_difference(floats(scored, name), expected);
+      const double scale = max_abs(expected);
+      if (scale < 1e-5)
+        EXPECT_LE(error, tolerance("grad_abs")) << name;
+      else
+        EXPECT_LE(error, tolerance("grad_tensor_rel") * scale) << name;
+    }
+  }
+}
+
+TEST_P(Models, Bfloat16IsNear) {
+  const File scored = score_with(folder_, folder_ / "golden.safetensors", false, DType::bf16);
+  const double logits = max_difference(floats(scored, "logits"), floats(golden_, "logits"));
+  EXPECT_LE(logits, 0.15);
+  EXPECT_GT(logits, tolerance("logits_abs")) << "this was not computed in bfloat16";
+  EXPECT_LE(max_difference(floats(scored, "loss"), floats(golden_, "loss")), 0.02);
+}
+
+// The two documents of `packed.*` in one row.
+class Packed : public Models {
+ protected:
+  // Scores the row with 1 added to the ids of one document (-1: of none).
+  File score_row(int changed_document, DType dtype) {
+    auto ids = safetensors::read_vector<int64_t>(golden_.at("packed.input_ids"));
+    const auto labels = safetensors::read_vector<int64_t>(golden_.at("packed.labels"));
+    const auto positions = safetensors::read_vector<int64_t>(golden_.at("packed.position_ids"));
+    const auto vocab_size = json_.at("vocab").get<int64_t>();
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (document_of(i) == changed_document) ids[i] = (ids[i] + 1) % vocab_size;
+    const auto& shape = golden_.at("packed.input_ids").shape;
+    const auto view = [&](const char* name, const std::vector<int64_t>& values) {
+      return safetensors::TensorView{name, safetensors::ElementType::I64, shape,
+                                     std::as_bytes(std::span(values))};
+    };
+    const fs::path input = temp_.path() / "packed.safetensors";
+    const std::vector<safetensors::TensorView> tensors = {
+        view("input_ids", ids), view("labels", labels), view("position_ids", positions)};
+    safetensors::write_file(input, tensors);
+    return score_with(folder_, input, false, dtype);
+  }
+
+  int document_of(size_t position) const {
+    return position < json_.at("packed").at("document_lengths").at(0).get<size_t>() ? 0 : 1;
+  }
+};
+
+TEST_P(Packed, DocumentsScoreAsIfAlone) {
+  const File scored = score_row(-1, DType::f32);
+  EXPECT_LE(max_difference(floats(scored, "logits"), floats(golden_, "packed.logits")),
+            tolerance("packed_logits_abs"));
+  EXPECT_LE(max_difference(floats(scored, "loss"), floats(golden_, "packed.loss")),
+            tolerance("loss_abs"));
+}
+
+TEST_P(Packed, OtherDocumentLeavesEveryBit) {
+  const auto vocab_size = json_.at("vocab").get<size_t>();
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const auto base = floats(score_row(-1, dtype), "logits");
+    for (const int changed : {0, 1}) {
+      const auto other = floats(score_row(changed, dtype), "logits");
+      ASSERT_EQ(other.size(), base.size());
+      size_t num_changed = 0;
+      for (size_t i = 0; i < base.size(); ++i) {
+        if (document_of(i / vocab_size) == changed)
+          num_changed += other[i] != base[i] ? 1 : 0;
+        else
+          ASSERT_EQ(std::bit_cast<uint32_t>(other[i]), std::bit_cast<uint32_t>(base[i]))
+              << dtype_name(dtype) << ": position " << i / vocab_size << " sees document "
+              << changed;
+      }
+      EXPECT_GT(num_changed, 0U);
+    }
+  }
+}
+
+// Six updates by the trainer itself, from `module`'s model of the same folder.
+void expect_updates(const fs::path& folder, const Words& module) {
+  const TempFolder temp("updates");
+  const File golden(folder / "golden.safetensors");
+  const auto json = nlohmann::json::parse(std::ifstream(folder / "golden.json"));
+  const auto& tolerance = json.at("tolerance_float32");
+  const auto ids = safetensors::read_vector<int64_t>(golden.at("input_ids"));
+  const auto labels = safetensors::read_vector<int64_t>(golden.at("labels"));
+  const auto& shape = golden.at("input_ids").shape;
+  support::write_tokens(temp.path() / "tokens.safetensors", {1, shape[0], shape[1]},
+                        std::vector<int32_t>(ids.begin(), ids.end()),
+                        std::vector<int32_t>(labels.begin(), labels.end()));
+  const Words words = support::join(
+      module,
+      {"--hf_assets_path=" + folder.string(), "--dataloader.dataset=tokens",
+       "--dataloader.dataset_path=" + (temp.path() / "tokens.safetensors").string(),
+       fmt::format("--training.local_batch_size={}", shape[0]),
+       fmt::format("--training.seq_len={}", shape[1]), "--training.steps=6",
+       "--training.max_norm=1e30", "--training.mixed_precision_param=float32",
+       "--optimizer.param_groups.0.optimizer_kwargs.lr=1e-2", "--lr_scheduler.warmup_steps=0",
+       "--lr_scheduler.min_lr_factor=1", "--checkpoint.enable", "--checkpoint.initial_load_in_hf",
+       "--checkpoint.last_save_model_only", "--checkpoint.last_save_in_hf",
+       "--checkpoint.no_keep_last_full", "--metrics.log_freq=1", "--metrics.peak_flops=1e12"});
+  const auto run = support::train(words, temp.path());
+  const auto losses = floats(golden, "losses_adamw");
+  ASSERT_EQ(run.rows.size(), losses.size());
+  for (size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(run.rows[i].loss, losses[i], tolerance.at("losses_adamw_abs").get<double>())
+        << "update " << i + 1;
+    EXPECT_EQ(run.rows[i].lr, 1e-2);
+  }
+  EXPECT_NEAR(run.rows[0].grad_norm / json.at("grad_norm").get<double>(), 1,
+              tolerance.at("grad_norm_rel").get<double>());
+  const safetensors::Weights exported(temp.path() / "checkpoint/step-6");
+  for (const auto& name : json.at("final_parameters")) {
+    const auto key = name.get<std::string>();
+    EXPECT_LE(max_difference(safetensors::read_vector<float>(exported.at(key)),
+                             floats(golden, "final." + key)),
+              tolerance.at("final_abs").get<double>())
+        << key;
+  }
+}
+
+TEST_P(Models, SixUpdatesByTheTrainer) {
+  expect_updates(folder_, {"--module=hf", "--config=transformers_modeling_backend_full"});
+}
+
+// The native families have no biases.
+class NativeModels : public Models {};
+
+TEST_P(NativeModels, SixUpdatesByTheTrainer) {
+  const std::string family = std::string(GetParam()).starts_with("qwen3") ? "qwen3" : "llama3";
+  expect_updates(folder_, {"--module=" + family, "--config=" + family + "_from_config"});
+}
+
+const auto kNameOf = [](const auto& info) { return std::string(info.param); };
+const auto kDense = testing::Values("llama", "llama3_rope_tied", "llama_bias", "llama_rope_dynamic",
+                                    "llama_rope_linear", "llama_rope_yarn", "qwen3", "qwen3_tied");
+INSTANTIATE_TEST_SUITE_P(Dense, Models, kDense, kNameOf);
+// Dynamic rope depends on the length of the batch, so that folder has no packed documents.
+INSTANTIATE_TEST_SUITE_P(Dense, Packed,
+                         testing::Values("llama", "llama3_rope_tied", "llama_bias",
+                                         "llama_rope_linear", "llama_rope_yarn", "qwen3",
+                                         "qwen3_tied"),
+                         kNameOf);
+INSTANTIATE_TEST_SUITE_P(Dense, NativeModels,
+                         testing::Values("llama", "llama3_rope_tied", "llama_rope_dynamic",
+                                         "llama_rope_linear", "llama_rope_yarn", "qwen3",
+                                         "qwen3_tied"),
+                         kNameOf);
+
+}  // namespace
+}  // namespace rhea
