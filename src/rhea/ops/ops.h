@@ -209,8 +209,9 @@ Value global_norm(std::span<const Value> grads, Where where = Where::current());
 // f32; bias corrections in f64. decoupled 1: AdamW (p -= lr*wd*p first), 0: Adam (g += wd*p). (p,
 // g, m, v, clip, lr, step) -> p', m', v' of the operands' dtypes.
 extern const OpDef kAdam;  // attrs beta1, beta2, eps, weight_decay, decoupled
-// adam on an f32 matrix that also writes copies of p' for the next step's products: results p', m', v', then one per entry of attr
-// copies (list of ir::Layout as integers), in attr copy_dtype. Same bits as adam, convert, pack.
+// adam on an f32 matrix that also writes copies of p' for the next step's products: results p', m',
+// v', then one per entry of attr copies (list of ir::Layout as integers), in attr copy_dtype. Same
+// bits as adam, convert, pack.
 extern const OpDef kAdamPack;
 // (p, g, buf, clip, lr, step) -> p', buf'. torch.optim.SGD: buf = g at step 1. attrs momentum,
 // dampening, nesterov, weight_decay

@@ -1,3 +1,4 @@
+// Gradients against central differences; fan-out, integers, stop_gradient, second order.
 #include "rhea/passes/autodiff.h"
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// What moves to the prepare graph and what stays.
 #include "rhea/passes/hoist.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Recomputation: same values, less memory, the policies of each mode.
 #include "rhea/passes/remat.h"
 
 #include <fmt/core.h>

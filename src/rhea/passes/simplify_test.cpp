@@ -1,3 +1,4 @@
+// Rewrites that are exact in floating point, and those that are refused.
 #include "rhea/passes/simplify.h"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,8 @@
 
 namespace rhea::exec::cpu {
 
-// reshape, stop_gradient, optimization_barrier, and the broadcasts and transposes that only move dims of size 1.
+// reshape, stop_gradient, optimization_barrier, and the broadcasts and transposes that only move
+// dims of size 1.
 bool is_pure_view(const ir::Graph& graph, const ir::Node& node);
 
 // Elements between two rows (dim 0) of a tensor without gaps; 0 for scalars and packed layouts.
