@@ -140,13 +140,13 @@ StoppingStrategy parse_stopping_strategy(std::string_view name) {
                                        {"all_exhausted", StoppingStrategy::all_exhausted}});
 }
 
-// The producer thread fills a queue of batches, each with the state after it; next() takes from the
-// front. What state() tells is the state of the batch handed out last, however far the producer is
-// ahead.
+// The producer thread fills a queue of batches, each with a snapshot of the state after it; next()
+// takes from the front. What state() tells is the state of the batch handed out last, however far
+// the producer is ahead.
 struct DataLoader::Impl {
   struct Item {
     Batch batch;
-    std::string state;
+    Snapshot snapshot;
     DataStats stats;
     bool end = false;
     std::exception_ptr failure;
@@ -155,7 +155,7 @@ struct DataLoader::Impl {
   DataLoaderOptions options;
   std::unique_ptr<RowSource> source;
   nlohmann::json identity;  // what a state must agree with
-  std::string current_state;
+  Snapshot current;
   DataStats current_stats;
   double last_wait = 0;
   double total_wait = 0;
@@ -167,12 +167,6 @@ struct DataLoader::Impl {
   std::vector<Batch> spare;
   bool stop = false;
   std::thread producer;
-
-  std::string make_state() const {
-    nlohmann::json state = identity;
-    state["source"] = source->state();
-    return state.dump();
-  }
 
   size_t queue_limit() const {
     return static_cast<size_t>(options.prefetch_factor.value_or(2)) *
@@ -193,7 +187,7 @@ struct DataLoader::Impl {
       }
       try {
         item.end = !fill_batch(*source, options, item.batch);
-        item.state = make_state();
+        item.snapshot = source->snapshot();
         item.stats = source->stats();
       } catch (...) {
         item.failure = std::current_exception();
@@ -233,7 +227,7 @@ DataLoader::DataLoader(const DataLoaderOptions& options,
                      {"packing", kPackingNames[static_cast<int>(options.packing)]},
                      {"dp_rank", options.dp_rank},
                      {"dp_size", options.dp_size}};
-  impl_->current_state = impl_->make_state();
+  impl_->current = impl_->source->snapshot();
 }
 
 DataLoader::~DataLoader() { impl_->stop_producer(); }
@@ -261,12 +255,16 @@ bool DataLoader::next(Batch& batch) {
   self.ended = item.end;
   self.current_stats = item.stats;
   if (item.end) return false;
-  self.current_state = std::move(item.state);
+  self.current = std::move(item.snapshot);
   batch = std::move(item.batch);
   return true;
 }
 
-std::string DataLoader::state() const { return impl_->current_state; }
+std::string DataLoader::state() const {
+  nlohmann::json state = impl_->identity;
+  state["source"] = impl_->current();
+  return state.dump();
+}
 
 void DataLoader::restore(std::span<const std::string> rank_states) {
   Impl& self = *impl_;
@@ -298,7 +296,7 @@ void DataLoader::restore(std::span<const std::string> rank_states) {
               "rows may come twice",
               rank_states.size(), self.options.dp_size);
   self.ended = false;
-  self.current_state = self.make_state();
+  self.current = self.source->snapshot();
 }
 
 double DataLoader::last_wait_seconds() const { return impl_->last_wait; }

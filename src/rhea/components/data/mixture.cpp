@@ -45,10 +45,14 @@ bool Mixture::next_row(const RowView& row) {
   return false;
 }
 
-nlohmann::json Mixture::state() const {
-  nlohmann::json states = nlohmann::json::array();
-  for (const Source& source : sources_) states.push_back(source.rows->state());
-  return {{"row", next_}, {"exhausted", exhausted_}, {"sources", std::move(states)}};
+Snapshot Mixture::snapshot() const {
+  std::vector<Snapshot> parts;
+  for (const Source& source : sources_) parts.push_back(source.rows->snapshot());
+  return [parts = std::move(parts), row = next_, exhausted = exhausted_] {
+    nlohmann::json states = nlohmann::json::array();
+    for (const Snapshot& part : parts) states.push_back(part());
+    return nlohmann::json{{"row", row}, {"exhausted", exhausted}, {"sources", std::move(states)}};
+  };
 }
 
 void Mixture::restore(std::span<const nlohmann::json> ranks) {

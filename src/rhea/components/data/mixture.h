@@ -19,7 +19,7 @@ class Mixture : public RowSource {
   Mixture(std::vector<Source> sources, const DataLoaderOptions& options);
 
   bool next_row(const RowView& row) override;
-  nlohmann::json state() const override;
+  Snapshot snapshot() const override;
   void restore(std::span<const nlohmann::json> ranks) override;
   DataStats stats() const override;
   std::string description() const override;

@@ -118,15 +118,18 @@ void PackedRows::encode(Encoded& document) const {
   document.text = {};
 }
 
-nlohmann::json PackedRows::state() const {
-  nlohmann::json state = std::visit([](const auto& packer) { return packer.state(); }, packer_);
-  state["epoch"] = cursor_.epoch;
-  state["position"] = cursor_.position;
-  state["first"] = cursor_.first;
-  state["segments"] = nlohmann::json::array();
-  for (const auto& segment : cursor_.segments)
-    state["segments"].push_back({segment.begin, segment.end});
-  return state;
+Snapshot PackedRows::snapshot() const {
+  Snapshot packed = std::visit([](const auto& packer) { return packer.snapshot(); }, packer_);
+  return [packed = std::move(packed), cursor = cursor_] {
+    nlohmann::json state = packed();
+    state["epoch"] = cursor.epoch;
+    state["position"] = cursor.position;
+    state["first"] = cursor.first;
+    state["segments"] = nlohmann::json::array();
+    for (const auto& segment : cursor.segments)
+      state["segments"].push_back({segment.begin, segment.end});
+    return state;
+  };
 }
 
 void PackedRows::restore(std::span<const nlohmann::json> ranks) {

@@ -18,7 +18,7 @@ class PackedRows : public RowSource {
              const DataLoaderOptions& options);
 
   bool next_row(const RowView& row) override;
-  nlohmann::json state() const override;
+  Snapshot snapshot() const override;
   void restore(std::span<const nlohmann::json> ranks) override;
   DataStats stats() const override { return stats_; }
   std::string description() const override { return documents_.description(); }

@@ -25,43 +25,50 @@ void write_positions(const Tokens& document, size_t begin, size_t count, const R
 bool ConcatPacker::next_row(const RowView& row, const NextDocument& next) {
   size_t filled = 0;
   while (filled < row.input.size()) {
-    if (begin_ + 1 >= document_.size()) {
+    if (begin_ + 1 >= document_->size()) {
       begin_ = 0;
       if (!carried_.empty()) {
         document_ = std::move(carried_.front());
         carried_.pop_front();
-      } else if (!next(document_)) {
-        document_.clear();
-        return false;
+      } else {
+        Tokens document;
+        const bool found = next(document);
+        document_ = std::make_shared<Tokens>(found ? std::move(document) : Tokens());
+        if (!found) return false;
       }
     }
-    const size_t count = std::min(row.input.size() - filled, document_.size() - 1 - begin_);
-    write_positions(document_, begin_, count, row, filled);
+    const size_t count = std::min(row.input.size() - filled, document_->size() - 1 - begin_);
+    write_positions(*document_, begin_, count, row, filled);
     begin_ += count;
     filled += count;
   }
   return true;
 }
 
-nlohmann::json ConcatPacker::state() const {
-  nlohmann::json carry = nlohmann::json::array();
-  if (begin_ + 1 < document_.size())
-    carry.push_back(
-        Tokens(document_.begin() + static_cast<std::ptrdiff_t>(begin_), document_.end()));
-  for (const Tokens& part : carried_) carry.push_back(part);
-  return {{"carry", std::move(carry)}};
+Snapshot ConcatPacker::snapshot() const {
+  return [document = document_, begin = begin_, carried = carried_] {
+    nlohmann::json carry = nlohmann::json::array();
+    if (begin + 1 < document->size())
+      carry.push_back(
+          Tokens(document->begin() + static_cast<std::ptrdiff_t>(begin), document->end()));
+    for (const SharedTokens& part : carried) carry.push_back(*part);
+    return nlohmann::json{{"carry", std::move(carry)}};
+  };
 }
 
 void ConcatPacker::restore(std::span<const nlohmann::json> states) {
-  document_.clear();
+  document_ = std::make_shared<Tokens>();
   begin_ = 0;
   carried_.clear();
   for (const nlohmann::json& state : states)
-    for (const nlohmann::json& part : state.at("carry")) carried_.push_back(part.get<Tokens>());
+    for (const nlohmann::json& part : state.at("carry")) {
+      const auto tokens = std::make_shared<Tokens>(part.get<Tokens>());
+      if (tokens->size() >= 2) carried_.push_back(tokens);
+    }
 }
 
-void BinPacker::Bin::add(Tokens document) {
-  used += static_cast<int64_t>(document.size()) - 1;
+void BinPacker::Bin::add(SharedTokens document) {
+  used += static_cast<int64_t>(document->size()) - 1;
   documents.push_back(std::move(document));
 }
 
@@ -89,7 +96,7 @@ bool BinPacker::next_row(const RowView& row, const NextDocument& next) {
       continue;
     }
     if (const auto bin = room_for(size); bin != bins_.end()) {
-      bin->add(std::move(document));
+      bin->add(std::make_shared<Tokens>(std::move(document)));
       continue;
     }
     const bool emitted = bins_.size() >= num_bins_;
@@ -98,16 +105,16 @@ bool BinPacker::next_row(const RowView& row, const NextDocument& next) {
           bins_.begin(), bins_.end(), [](const Bin& a, const Bin& b) { return a.used < b.used; });
       emit(static_cast<size_t>(fullest - bins_.begin()), row);
     }
-    bins_.emplace_back().add(std::move(document));
+    bins_.emplace_back().add(std::make_shared<Tokens>(std::move(document)));
     if (emitted) return true;
   }
 }
 
 void BinPacker::emit(size_t bin, const RowView& row) {
   size_t at = 0;
-  for (const Tokens& document : bins_[bin].documents) {
-    write_positions(document, 0, document.size() - 1, row, at);
-    at += document.size() - 1;
+  for (const SharedTokens& document : bins_[bin].documents) {
+    write_positions(*document, 0, document->size() - 1, row, at);
+    at += document->size() - 1;
   }
   bins_.erase(bins_.begin() + static_cast<std::ptrdiff_t>(bin));
   const auto padding = row.positions.subspan(at);
@@ -116,10 +123,15 @@ void BinPacker::emit(size_t bin, const RowView& row) {
   std::fill(row.labels.begin() + static_cast<std::ptrdiff_t>(at), row.labels.end(), kIgnoreLabel);
 }
 
-nlohmann::json BinPacker::state() const {
-  nlohmann::json bins = nlohmann::json::array();
-  for (const Bin& bin : bins_) bins.push_back(bin.documents);
-  return {{"bins", std::move(bins)}};
+Snapshot BinPacker::snapshot() const {
+  return [bins = bins_] {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const Bin& bin : bins) {
+      nlohmann::json& row = rows.emplace_back(nlohmann::json::array());
+      for (const SharedTokens& document : bin.documents) row.push_back(*document);
+    }
+    return nlohmann::json{{"bins", std::move(rows)}};
+  };
 }
 
 void BinPacker::restore(std::span<const nlohmann::json> states) {
@@ -127,7 +139,7 @@ void BinPacker::restore(std::span<const nlohmann::json> states) {
   for (const nlohmann::json& state : states)
     for (const nlohmann::json& saved : state.at("bins")) {
       Bin bin;
-      for (const auto& document : saved) bin.add(document.get<Tokens>());
+      for (const auto& document : saved) bin.add(std::make_shared<Tokens>(document.get<Tokens>()));
       if (bin.used > seq_len_)
         throw Error("loader state: an open row holds {} tokens, more than training.seq_len = {}",
                     bin.used, seq_len_);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <vector>
@@ -13,6 +14,8 @@
 namespace rhea::data {
 
 using Tokens = std::vector<int32_t>;
+// Documents are shared with snapshots.
+using SharedTokens = std::shared_ptr<const Tokens>;
 // Fills in the next document (at least 2 tokens); false when there is none.
 using NextDocument = std::function<bool(Tokens&)>;
 
@@ -22,14 +25,14 @@ class ConcatPacker {
  public:
   // False when the documents end before the row is full; the begun row is lost.
   bool next_row(const RowView& row, const NextDocument& next);
-  nlohmann::json state() const;
+  Snapshot snapshot() const;
   // Goes on with what these states carry, in this order.
   void restore(std::span<const nlohmann::json> states);
 
  private:
-  Tokens document_;             // the one being cut
-  size_t begin_ = 0;            // its first token that is not yet an input
-  std::deque<Tokens> carried_;  // parts of documents that come before the next document
+  SharedTokens document_ = std::make_shared<Tokens>();  // the one being cut
+  size_t begin_ = 0;                                    // its first token that is not yet an input
+  std::deque<SharedTokens> carried_;  // parts of documents that come before the next document
 };
 
 // Whole documents into at most num_bins open rows, each into the first row with room. If none has
@@ -43,15 +46,15 @@ class BinPacker {
   bool next_row(const RowView& row, const NextDocument& next);
   // Documents dropped because they are longer than a row.
   int64_t num_too_long() const { return num_too_long_; }
-  nlohmann::json state() const;
+  Snapshot snapshot() const;
   // Takes up the open rows of all these states.
   void restore(std::span<const nlohmann::json> states);
 
  private:
   struct Bin {
-    std::vector<Tokens> documents;
+    std::vector<SharedTokens> documents;
     int64_t used = 0;
-    void add(Tokens document);
+    void add(SharedTokens document);
   };
   void emit(size_t bin, const RowView& row);
 

@@ -114,7 +114,9 @@ void TokenRows::check_ids(const File& file, int64_t row, const RowView& view) co
   check("position", view.positions, 0, false);
 }
 
-nlohmann::json TokenRows::state() const { return {{"row", next_}}; }
+Snapshot TokenRows::snapshot() const {
+  return [row = next_] { return nlohmann::json{{"row", row}}; };
+}
 
 // Ranks read in step, so the rows that all of them have taken are the first ones of the list.
 void TokenRows::restore(std::span<const nlohmann::json> ranks) {

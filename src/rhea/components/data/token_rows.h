@@ -21,7 +21,7 @@ class TokenRows : public RowSource {
             const DataLoaderOptions& options);
 
   bool next_row(const RowView& row) override;
-  nlohmann::json state() const override;
+  Snapshot snapshot() const override;
   void restore(std::span<const nlohmann::json> ranks) override;
   std::string description() const override;
 
