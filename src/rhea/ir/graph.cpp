@@ -12,14 +12,15 @@ AttrKind kind_of(const Attr& attr) { return static_cast<AttrKind>(attr.index());
 
 // Fills fallbacks; refuses absent, unknown and wrongly typed attributes.
 void complete_attrs(const OpDef& op, Attrs& attrs) {
-  constexpr const char* kinds[] = {"integer", "float", "string", "list of integers", "dtype"};
+  constexpr const char* kinds[] = {"an integer", "a float", "a string", "a list of integers",
+                                   "a dtype"};
   for (const auto& spec : op.attrs) {
     const Attr* given = attrs.find(spec.name);
     if (given == nullptr) {
       if (!spec.fallback) throw Error("attribute '{}' is required", spec.name);
       attrs.set(spec.name, *spec.fallback);
     } else if (kind_of(*given) != spec.kind) {
-      throw Error("attribute '{}' must be a {}, got a {}", spec.name,
+      throw Error("attribute '{}' must be {}, got {}", spec.name,
                   kinds[static_cast<int>(spec.kind)], kinds[given->index()]);
     }
   }

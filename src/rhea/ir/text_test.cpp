@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"%1.0, %1.1 = join(%0, %0) : f32[2]", "'join' has 1 results, 2 are named"},
         BadText{"%1 = join(%0, %0) {depth=3} : f32[2]", "unknown attribute 'depth'"},
         BadText{"%1.0, %1.1 = twin(%0) {count=1, count=2} : f32[2], f32[]", "given twice"},
-        BadText{"%1.0, %1.1 = twin(%0) {count=1.5} : f32[2], f32[]", "must be a integer"},
+        BadText{"%1.0, %1.1 = twin(%0) {count=1.5} : f32[2], f32[]", "must be an integer"},
         BadText{"%1.0, %1.1 = twin(%0) {to=f31} : f32[2], f32[]", "'f31' is no element type"},
         BadText{"%1.0, %1.1 = twin(%0) {count=99999999999999999999} : f32[2]",
                 "does not fit 64 bits"},
