@@ -192,9 +192,9 @@ extern const OpDef kCrossEntropy,
     kCrossEntropyGrad;  // (logits_TV, labels_T i32, scale); grad + dloss -> dlogits
 Value cross_entropy(Value logits_TV, Value labels_T, Value scale, Where where = Where::current());
 // The same with logits = h_TD w_VD^T formed chunk by chunk (attr num_chunks; fused kernels take
-// chunks of 512 tokens), never whole. Grad: (h, w, labels, scale, dloss) -> loss, dh (h's dtype), dw
-// f32[V,D]: one pass computes all three, so that in a training graph the forward op is replaced by
-// result 0 of its grad.
+// chunks of 512 tokens), never whole. Grad: (h, w, labels, scale, dloss) -> loss, dh (h's dtype),
+// dw f32[V,D]: one pass computes all three, so that in a training graph the forward op is replaced
+// by result 0 of its grad.
 extern const OpDef kLinearCrossEntropy, kLinearCrossEntropyGrad;
 Value linear_cross_entropy(Value h_TD, Value w_VD, Value labels_T, Value scale, int64_t num_chunks,
                            Where where = Where::current());
