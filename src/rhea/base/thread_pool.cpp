@@ -32,13 +32,17 @@ struct ThreadPool::Impl {
     int64_t end = 0;
   };
 
+  // Number of the grid in the upper bits, kOpen while workers may join it, below that how many
+  // work on it. The caller waits for those that joined and not for those that are still asleep, so
+  // a late wake-up costs nothing but its help.
+  static constexpr uint64_t kActive = 0xffff, kOpen = 0x10000, kGridShift = 17;
+
   int num_threads;
   std::vector<std::thread> workers;
   std::vector<Share> shares;
   const Body* body = nullptr;
   int64_t grain = 1;
-  alignas(64) std::atomic<uint64_t> generation{0};
-  alignas(64) std::atomic<int> running{0};
+  alignas(64) std::atomic<uint64_t> state{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::condition_variable wake;
@@ -49,13 +53,19 @@ struct ThreadPool::Impl {
   }
 
   ~Impl() {
+    stop.store(true);
+    publish(false);
+    for (auto& worker : workers) worker.join();
+  }
+
+  // The next grid; the one before has no workers any more.
+  void publish(bool open) {
     {
       const std::lock_guard lock(mutex);
-      stop.store(true);
-      generation.fetch_add(1);
+      const uint64_t grid = (state.load(std::memory_order_relaxed) >> kGridShift) + 1;
+      state.store(grid << kGridShift | (open ? kOpen : 0), std::memory_order_release);
     }
     wake.notify_all();
-    for (auto& worker : workers) worker.join();
   }
 
   void work(int worker) {
@@ -74,25 +84,49 @@ struct ThreadPool::Impl {
     }
   }
 
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+
+  // Waits for a grid other than `seen`: spins, then sleeps.
+  uint64_t next_state(uint64_t seen) {
+    constexpr int kSpins = 4000;
+    uint64_t now = state.load(std::memory_order_acquire);
+    for (int spins = 0; now >> kGridShift == seen && spins < kSpins; ++spins) {
+      pause();
+      now = state.load(std::memory_order_acquire);
+    }
+    if (now >> kGridShift != seen) return now;
+    std::unique_lock lock(mutex);
+    wake.wait(lock, [&] {
+      now = state.load(std::memory_order_acquire);
+      return now >> kGridShift != seen;
+    });
+    return now;
+  }
+
   void loop(int worker) {
     uint64_t seen = 0;
     for (;;) {
-      constexpr int kSpins = 4000;
-      int spins = 0;
-      while (generation.load(std::memory_order_acquire) == seen && spins < kSpins) {
-        ++spins;
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-      }
-      if (generation.load(std::memory_order_acquire) == seen) {
-        std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return generation.load(std::memory_order_acquire) != seen; });
-      }
-      seen = generation.load(std::memory_order_acquire);
+      uint64_t now = next_state(seen);
       if (stop.load()) return;
+      while ((now & kOpen) != 0 && !state.compare_exchange_weak(now, now + 1)) {
+      }
+      seen = now >> kGridShift;
+      if ((now & kOpen) == 0) continue;  // came too late
       work(worker);
-      running.fetch_sub(1, std::memory_order_release);
+      state.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  // Nobody joins from here on; returns when all who did have left.
+  void close() {
+    state.fetch_and(~kOpen);
+    for (int spins = 0; (state.load(std::memory_order_acquire) & kActive) != 0; ++spins) {
+      if (spins > 20000) std::this_thread::yield();
+      pause();
     }
   }
 };
@@ -111,7 +145,7 @@ void ThreadPool::parallel_for(int64_t count, const Body& f, int64_t grain) {
       f(begin, std::min(begin + grain, count), 0);
     return;
   }
-  RHEA_CHECK(pool.running.load() == 0, "parallel_for called from inside a grid item");
+  RHEA_CHECK((pool.state.load() & Impl::kOpen) == 0, "parallel_for called from inside a grid item");
   pool.body = &f;
   pool.grain = grain;
   const int64_t items = div_up(count, grain);
@@ -120,20 +154,9 @@ void ThreadPool::parallel_for(int64_t count, const Body& f, int64_t grain) {
     share.next.store(items * w / pool.num_threads * grain, std::memory_order_relaxed);
     share.end = std::min(items * (w + 1) / pool.num_threads * grain, count);
   }
-  pool.running.store(pool.num_threads - 1, std::memory_order_relaxed);
-  {
-    const std::lock_guard lock(pool.mutex);
-    pool.generation.fetch_add(1, std::memory_order_release);
-  }
-  pool.wake.notify_all();
+  pool.publish(true);
   pool.work(0);
-  int spins = 0;
-  while (pool.running.load(std::memory_order_acquire) != 0) {
-    if (++spins > 20000) std::this_thread::yield();
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-  }
+  pool.close();
   if (pool.failure) std::rethrow_exception(std::exchange(pool.failure, nullptr));
 }
 
