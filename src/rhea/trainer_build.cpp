@@ -52,12 +52,28 @@ void check_published_config(const TrainerConfig& config, const nn::Decoder::Conf
         file.string(), config.model_spec.name, config.model_spec.flavor, fmt::join(found, "\n  "));
 }
 
-void log_recompute(const std::string& mode) {
-  if (mode == "none") return;
-  const char* names = mode == "full"        ? "FullAC"
-                      : mode == "selective" ? "SelectiveAC"
-                                            : "MemoryBudgetAC";
+void log_recompute(const ActivationCheckpointConfig& config) {
+  if (config.mode == "none") return;
+  if (config.mode == "memory_budget")
+    log::info(kLog, "Selected {} budget option", config.memory_budget);
+  const char* names = config.mode == "full"        ? "FullAC"
+                      : config.mode == "selective" ? "SelectiveAC"
+                                                   : "MemoryBudgetAC";
   log::info(kLog, "Applied {} activation checkpointing to the model", names);
+}
+
+// What each memory budget costs, as a table for a spreadsheet or a plot.
+void write_budget_curve(const std::filesystem::path& folder,
+                        const std::vector<passes::BudgetPoint>& curve) {
+  if (curve.empty()) return;
+  std::string text = "memory_budget,recomputed_flops,peak_bytes,arena_bytes\n";
+  for (const auto& point : curve)
+    text += fmt::format("{:.2f},{:.0f},{},{}\n", point.budget, point.recomputed_flops,
+                        point.peak_bytes, point.arena_bytes);
+  const auto path = folder / "memory_budget_pareto.csv";
+  std::filesystem::create_directories(folder);
+  write_file_atomic(path, text);
+  log::info(kLog, "Memory budget table written to {}", path.string());
 }
 
 }  // namespace
@@ -118,7 +134,8 @@ void Trainer::build_model() {
   auto graphs = train_step::build_step_graphs(model, options);
   facts_ = models::model_facts(model, graphs.parameters, config_.training.seq_len);
   log::info(kLog, "Model {} size: {} total parameters", name, with_commas(facts_.num_parameters));
-  log_recompute(config_.activation_checkpoint.mode);
+  log_recompute(config_.activation_checkpoint);
+  write_budget_curve(config_.dump_folder, graphs.budget_curve);
   step_ = std::make_unique<train_step::TrainStep>(std::move(graphs), options.trace,
                                                   compile_options(config_), *pool_);
   const auto& planned = step_->memory();

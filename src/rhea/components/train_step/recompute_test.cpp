@@ -135,6 +135,17 @@ INSTANTIATE_TEST_SUITE_P(Models, Recompute,
                                   (std::get<1>(param.param) == DType::f32 ? "_f32" : "_bf16");
                          });
 
+TEST(BudgetCurve, IsMadeWhenItIsAskedFor) {
+  auto options = step_options("memory_budget", 0.5, DType::f32);
+  EXPECT_TRUE(build_step_graphs(small_model("llama3"), options).budget_curve.empty());
+  options.activation_checkpoint.visualize_memory_budget_pareto = true;
+  const auto curve = build_step_graphs(small_model("llama3"), options).budget_curve;
+  ASSERT_EQ(curve.size(), 21u);
+  EXPECT_LT(curve.front().arena_bytes, curve.back().arena_bytes);
+  EXPECT_GT(curve.front().recomputed_flops, 0);
+  EXPECT_EQ(curve.back().recomputed_flops, 0);
+}
+
 TEST(RecomputeTexts, OneThatMatchesNoProductIsAnError) {
   auto options = step_options("selective", 0, DType::f32);
   options.activation_checkpoint.force_recompute_mm_shapes_by_fqns = {"feed_forward.w9"};
