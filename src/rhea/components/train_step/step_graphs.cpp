@@ -3,13 +3,13 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <set>
 
 #include "rhea/ops/ops.h"
 #include "rhea/passes/autodiff.h"
 #include "rhea/passes/hoist.h"
 #include "rhea/passes/pack_weights.h"
+#include "rhea/passes/pipeline.h"
 #include "rhea/passes/prepare_in_update.h"
 #include "rhea/passes/remat.h"
 #include "rhea/passes/simplify.h"
@@ -117,16 +117,21 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
   const bool bf16_states = options.optimizer.implementation == "fused_opt_states_bf16";
   graphs.state_dtype = bf16_states ? DType::bf16 : options.trace.param_dtype;
 
-  const auto is_disabled = [&](std::string_view pass) {
-    return std::find(options.disable_passes.begin(), options.disable_passes.end(), pass) !=
-           options.disable_passes.end();
+  const auto pipeline_of = [&](const char* name) {
+    return passes::Pipeline({.disable_passes = options.disable_passes,
+                             .dump_graphs = options.dump_graphs,
+                             .name = name});
   };
   std::set<std::string, std::less<>> names;
   const auto is_parameter = [&](std::string_view name) { return names.contains(name); };
-  const auto finish = [&](Graph&& traced) {
-    Graph graph = is_disabled("simplify") ? std::move(traced) : passes::simplify(traced);
-    if (!is_disabled("pack_weights")) graph = passes::pack_weights(graph, is_parameter);
-    return passes::hoist(graph, is_parameter);
+  const auto finish = [&](passes::Pipeline& pipeline, Graph&& traced) {
+    Graph graph = std::move(traced);
+    pipeline.run("simplify", graph, passes::simplify);
+    pipeline.run("pack_weights", graph,
+                 [&](const Graph& g) { return passes::pack_weights(g, is_parameter); });
+    auto split = passes::hoist(graph, is_parameter);
+    pipeline.check("hoist", split.rest);
+    return split;
   };
 
   {
@@ -140,6 +145,8 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
       inputs.push_back(trace.parameter_input(parameter));
       names.insert(parameter.fqn);
     }
+    auto pipeline = pipeline_of("microbatch");
+    pipeline.check("trace", traced);
     const auto grads = passes::gradients(traced, loss, inputs);
     traced.output(kLoss, loss);
     for (size_t i = 0; i < grads.size(); ++i) {
@@ -148,30 +155,33 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
                              : traced.constant(0, {graphs.grad_dtype, graphs.parameters[i].shape});
       traced.output(grad_name(graphs.parameters[i].fqn), grad);
     }
-    auto split = finish(std::move(traced));
+    pipeline.check("autodiff", traced);
+    auto split = finish(pipeline, std::move(traced));
     graphs.prepare = std::move(split.prepare);
     graphs.microbatch = std::move(split.rest);
-    if (!is_disabled("remat")) {
+    pipeline.run("remat", graphs.microbatch, [&](const Graph& graph) {
       const auto& config = options.activation_checkpoint;
       if (config.mode == "memory_budget" && config.visualize_memory_budget_pareto)
-        graphs.budget_curve = passes::budget_curve(graphs.microbatch, kLoss);
-      graphs.microbatch = passes::remat(graphs.microbatch, kLoss, remat_policy(config)).graph;
-    }
+        graphs.budget_curve = passes::budget_curve(graph, kLoss);
+      return passes::remat(graph, kLoss, remat_policy(config)).graph;
+    });
   }
   if (options.accumulates) graphs.accumulate = accumulate_variant(graphs.microbatch);
   if (options.validates) {
     Graph traced;
     nn::Trace trace(traced, options.trace);
     traced.output(kLoss, nn::language_model_loss(trace, model, options.num_loss_chunks));
-    auto split = finish(std::move(traced));
+    auto pipeline = pipeline_of("evaluate");
+    pipeline.check("trace", traced);
+    auto split = finish(pipeline, std::move(traced));
     passes::merge_prepare(graphs.prepare, split.prepare);
     graphs.evaluate = std::move(split.rest);
   }
   build_optimizer(options, graphs);
-  if (!is_disabled("prepare_in_update")) {
-    graphs.update = passes::prepare_in_update(graphs.update, graphs.prepare);
+  pipeline_of("update").run("prepare_in_update", graphs.update, [&](const Graph& update) {
     graphs.update_prepares = true;
-  }
+    return passes::prepare_in_update(update, graphs.prepare);
+  });
   return graphs;
 }
 
