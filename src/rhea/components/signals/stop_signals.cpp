@@ -50,8 +50,17 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  // Once a stop was asked for, the process is on its way out: a further signal must not turn its
+  // saved end into a death by signal.
+  const bool stopping = received() != 0;
+  struct sigaction ignore {};
+  sigemptyset(&ignore.sa_mask);
+  ignore.sa_handler = SIG_IGN;
   size_t i = 0;
-  for (const int signal : kHandled) ::sigaction(signal, &previous[i++], nullptr);
+  for (const int signal : kHandled) {
+    ::sigaction(signal, stopping ? &ignore : &previous[i], nullptr);
+    ++i;
+  }
   for (const int signal : kIgnored) ::sigaction(signal, &previous[i++], nullptr);
   installed = false;
 }

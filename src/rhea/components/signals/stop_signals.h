@@ -15,7 +15,7 @@ namespace rhea::signals {
 class StopSignals {
  public:
   StopSignals();
-  // Puts the previous handlers back.
+  // Puts the previous handlers back; after a stop was asked for, further stop signals are ignored.
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
