@@ -1,4 +1,4 @@
-// Matching of one-placeholder patterns.
+// Matching of patterns with one "{}".
 #include "rhea/models/key_rules.h"
 
 #include <algorithm>
