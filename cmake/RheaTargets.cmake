@@ -1,7 +1,8 @@
-# rhea_library(name SOURCES ... DEPS ... [PRIVATE_DEPS ...] TESTS ...)
+# rhea_library(name SOURCES ... DEPS ... [LIBS ...] [PRIVATE_LIBS ...] [TESTS ... [TEST_LIBS ...]])
 #
-# One target `rhea_<name>` per folder of src/rhea. SOURCES is the explicit list, DEPS the folders it may include (the layer
-# table of docs/tour.md), TESTS one gtest binary `<name>_test` from the *_test.cpp beside the code.
+# One target `rhea_<name>` per folder of src/rhea. SOURCES is the explicit list, DEPS the folders it may include (the table in
+# tools/check_layers), LIBS and PRIVATE_LIBS libraries of others that its headers or only its sources use, TESTS one gtest
+# binary `<name>_test` from the *_test.cpp beside the code.
 function(rhea_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS;TESTS;TEST_LIBS" ${ARGN})
   set(target rhea_${name})
@@ -25,8 +26,9 @@ function(rhea_library name)
   endif()
 endfunction()
 
-# rhea_kernel(target file...): compiles each listed kernel source once for each instruction set. The source is written with
-# vector extensions inside `namespace RHEA_ISA_NAMESPACE` (rhea/ops/simd.h); RHEA_ISA is 0 plain, 1 avx2, 2 avx512, 3 avx512_bf16.
+# rhea_kernel(target SOURCES ... ISAS ...): compiles each kernel source once for each instruction set of the list. The source is
+# written with vector extensions inside `namespace RHEA_ISA_NAMESPACE` (rhea/ops/simd.h); RHEA_ISA is 0 plain, 1 avx2, 2 avx512,
+# 3 avx512_bf16.
 set(RHEA_ISA_FLAGS_0 "")
 set(RHEA_ISA_FLAGS_1 -mavx2 -mfma -mf16c)
 set(RHEA_ISA_FLAGS_2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512)
