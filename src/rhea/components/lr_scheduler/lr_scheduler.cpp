@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -14,7 +15,8 @@ double Schedule::factor(int64_t step) const {
   const int64_t stable = total + 1 - warmup - decay;
   if (step < warmup) return static_cast<double>(step + 1) / static_cast<double>(warmup);
   if (step < warmup + stable || decay == 0) return 1;
-  const double p = static_cast<double>(step + 1 - warmup - stable) / static_cast<double>(decay);
+  const double p =
+      std::min(1.0, static_cast<double>(step + 1 - warmup - stable) / static_cast<double>(decay));
   double f = 0;
   switch (decay_type) {
     case Decay::linear:
@@ -55,6 +57,12 @@ Schedule make_schedule(const LrSchedulerConfig& config, int64_t training_steps,
   } else {
     made.decay = made.total - made.warmup;
   }
+  if (made.total < training_steps)
+    warnings.push_back(fmt::format(
+        "lr_scheduler.total_steps ({}) is below training.steps ({}): from step {} on the learning "
+        "rate stays at {} of its full value (min_lr_factor is {})",
+        made.total, training_steps, made.total + 1, made.decay == 0 ? 1.0 : made.min_factor,
+        made.min_factor));
   if (config.decay_type == "linear")
     made.decay_type = Schedule::Decay::linear;
   else if (config.decay_type == "sqrt")

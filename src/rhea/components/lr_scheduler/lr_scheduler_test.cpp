@@ -1,6 +1,7 @@
 // Factors against the recorded schedules, and the corners.
 #include "rhea/components/lr_scheduler/lr_scheduler.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +56,50 @@ TEST(LrSchedule, NoWarmupAndNoDecayIsConstant) {
   std::vector<std::string> warnings;
   const Schedule schedule = make_schedule(config, 5, warnings);
   for (int64_t step = 0; step < 7; ++step) EXPECT_EQ(schedule.factor(step), 1.0);
+}
+
+// Every shape, with and without warm-up, decay and floor: a rate below zero would climb the loss.
+TEST(LrSchedule, StaysWhereItEndedPastItsEnd) {
+  for (const char* type : {"linear", "sqrt", "cosine"}) {
+    for (const int64_t warmup : {0, 3, 10, 20}) {
+      for (const std::optional<double> ratio :
+           {std::optional<double>(), std::optional<double>(0.0), std::optional<double>(0.5)}) {
+        for (const double floor : {0.0, 0.1, 1.0}) {
+          LrSchedulerConfig config;
+          config.warmup_steps = warmup;
+          config.total_steps = 10;
+          config.decay_ratio = ratio;
+          config.decay_type = type;
+          config.min_lr_factor = floor;
+          std::vector<std::string> warnings;
+          const Schedule schedule = make_schedule(config, 1000, warnings);
+          const double end = schedule.decay == 0 ? 1.0 : floor;
+          const std::string what =
+              fmt::format("{} warmup {} decay {} floor {}", type, warmup, schedule.decay, floor);
+          for (const int64_t step : {10, 11, 12, 19, 20, 31, 500, 999})
+            EXPECT_DOUBLE_EQ(schedule.factor(step), end) << what << " step " << step;
+          for (int64_t step = 0; step < 10; ++step) {
+            EXPECT_GE(schedule.factor(step), 0) << what << " step " << step;
+            EXPECT_LE(schedule.factor(step), 1) << what << " step " << step;
+          }
+          EXPECT_EQ(warnings.back(),
+                    fmt::format("lr_scheduler.total_steps (10) is below training.steps (1000): "
+                                "from step 11 on the learning rate stays at {} of its full value "
+                                "(min_lr_factor is {})",
+                                end, floor));
+        }
+      }
+    }
+  }
+}
+
+TEST(LrSchedule, ALongerScheduleThanTheRunIsNoMatter) {
+  LrSchedulerConfig config;
+  config.warmup_steps = 2;
+  config.total_steps = 400;
+  std::vector<std::string> warnings;
+  make_schedule(config, 12, warnings);
+  EXPECT_THAT(warnings, testing::IsEmpty());
 }
 
 }  // namespace
