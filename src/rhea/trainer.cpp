@@ -44,7 +44,13 @@ ExitCode Trainer::train() {
                              state_map({.seed = seed_}, loader_->state(), config_));
     return ExitCode::ok;
   }
-  log::info(kLog, "Training starts at step {}", current_step_ + 1);
+  if (current_step_ < config_.training.steps)
+    log::info(kLog, "Training starts at step {}", current_step_ + 1);
+  else
+    log::warning(kLog,
+                 "Nothing to train: the checkpoint is at step {} and training.steps is {}; raise "
+                 "training.steps to go on",
+                 current_step_, config_.training.steps);
   const int64_t first = current_step_ + 1;
   while (current_step_ < config_.training.steps) {
     if (const auto cause = stop_request_.poll(); cause != signals::StopRequest::Cause::none)
@@ -59,6 +65,7 @@ ExitCode Trainer::train() {
     checkpointer_->poll();
     const StepResult result = train_one_step();
     ++current_step_;
+    ++schedule_step_;
     const bool logs = current_step_ == first || current_step_ % config_.metrics.log_freq == 0 ||
                       current_step_ == config_.training.steps;
     if (logs) {
@@ -67,7 +74,7 @@ ExitCode Trainer::train() {
       for (size_t i = 0; i < groups.size(); ++i) {
         const std::string suffix = groups.size() == 1 ? "" : fmt::format("/{}", i);
         rates.push_back({fmt::format("lr/{}{}", groups[i].optimizer_name, suffix),
-                         groups[i].lr * schedule_.factor(current_step_ - 1)});
+                         groups[i].lr * schedule_.factor(schedule_step_ - 1)});
       }
       metrics_->log_step(current_step_, result.loss, result.max_loss, result.grad_norm,
                          tokens_seen_, rates);
@@ -150,7 +157,7 @@ Trainer::StepResult Trainer::train_one_step() {
   const double clip = std::min(1.0, config_.training.max_norm / (result.grad_norm + 1e-6));
   std::vector<double> rates;
   for (const auto& group : step_->graphs().groups.groups)
-    rates.push_back(group.lr * schedule_.factor(current_step_));
+    rates.push_back(group.lr * schedule_.factor(schedule_step_));
   step_->update(++optimizer_step_, rates, clip);
   result.updated = true;
   return result;
@@ -199,7 +206,7 @@ void Trainer::save(checkpoint::SaveReason reason) {
   if (!checkpointer_->due(current_step_, reason)) return;
   const metrics::StructuredLog::Span span(*events_, "checkpoint_save");
   const Stopwatch watch(metrics_->times().checkpoint);
-  const TrainState state{current_step_, optimizer_step_, tokens_seen_, seed_};
+  const TrainState state{current_step_, schedule_step_, optimizer_step_, tokens_seen_, seed_};
   checkpointer_->save(current_step_, checkpoint_tensors(*step_),
                       state_map(state, loader_->state(), config_), reason);
 }

@@ -46,6 +46,7 @@ class Trainer {
   void build_data();
   void build_metrics();
   void load_checkpoint();
+  void take_seed(const std::optional<uint64_t>& stored);
 
   // Fetches the step's microbatches; false when the data have run out.
   bool fetch();
@@ -74,6 +75,7 @@ class Trainer {
   std::vector<data::Batch> batches_;  // of the current step
 
   int64_t current_step_ = 0;    // optimizer steps done, skipped ones included
+  int64_t schedule_step_ = 0;   // the same as the schedule counts them
   int64_t optimizer_step_ = 0;  // updates the optimizer's state has seen
   int64_t tokens_seen_ = 0;
   int64_t skipped_steps_ = 0;

@@ -100,7 +100,6 @@ Trainer::Trainer(TrainerConfig config, Clock::time_point start)
     log::warning(kLog,
                  "Anomaly detection enabled. Every intermediate is checked; training is slow.");
   seed_ = config_.debug.seed ? static_cast<uint64_t>(*config_.debug.seed) : draw_seed();
-  if (!config_.debug.seed) log::info(kLog, "debug.seed is not set; drawn: {}", seed_);
   events_ = std::make_unique<metrics::StructuredLog>(
       config_.debug.enable_structured_logging
           ? std::filesystem::path(config_.dump_folder) / "structured_logs/rank_0.jsonl"
@@ -212,14 +211,29 @@ void Trainer::load_checkpoint() {
   step_->initialise(seed_);
   const auto loaded = checkpointer_->load(tensors);
   step_->parameters_changed();
-  if (loaded.source == checkpoint::Loaded::Source::fresh) return;
   TrainState state;
   read_state(loaded.state, state);
+  take_seed(state.seed);
+  if (loaded.source == checkpoint::Loaded::Source::fresh) return;
   current_step_ = loaded.source == checkpoint::Loaded::Source::resumed ? loaded.step : state.step;
+  schedule_step_ = state.schedule_step;
   optimizer_step_ = state.optimizer_step;
   tokens_seen_ = state.tokens_seen;
   if (const auto at = loaded.state.find("dataloader"); at != loaded.state.end())
     loader_->restore(at->second);
+}
+
+// A run that goes on draws on with the seed it began with, unless the options name another.
+void Trainer::take_seed(const std::optional<uint64_t>& stored) {
+  if (config_.debug.seed) {
+    if (stored && *stored != seed_)
+      log::info(kLog, "debug.seed {} replaces {}, the one of the checkpoint", seed_, *stored);
+  } else if (stored) {
+    seed_ = *stored;
+    log::info(kLog, "debug.seed is not set; taken from the checkpoint: {}", seed_);
+  } else {
+    log::info(kLog, "debug.seed is not set; drawn: {}", seed_);
+  }
 }
 
 }  // namespace rhea

@@ -66,10 +66,10 @@ checkpoint::StateMap state_map(const TrainState& state, const std::string& loade
                                const TrainerConfig& config) {
   using nlohmann::json;
   return {{"train_state", json{{"step", state.step}, {"ntokens_seen", state.tokens_seen}}.dump()},
-          {"lr_scheduler", json{{"step", state.step}}.dump()},
+          {"lr_scheduler", json{{"step", state.schedule_step}}.dump()},
           {"optimizer", json{{"step", state.optimizer_step}}.dump()},
           {"dataloader", loader_state},
-          {"rng", json{{"seed", state.seed}}.dump()},
+          {"rng", json{{"seed", state.seed.value_or(0)}}.dump()},
           {"config", config::to_json(config, -1)},
           {"mesh", R"({"pp": 1, "dp_replicate": 1, "dp_shard": 1, "cp": 1, "tp": 1, "ep": 1})"},
           {"versions", json{{"rhea", std::string(version())}}.dump()}};
@@ -87,8 +87,11 @@ void read_state(const checkpoint::StateMap& map, TrainState& state) {
   };
   field("train_state", "step", state.step);
   field("train_state", "ntokens_seen", state.tokens_seen);
+  field("lr_scheduler", "step", state.schedule_step);
   field("optimizer", "step", state.optimizer_step);
-  field("rng", "seed", state.seed);
+  uint64_t seed = 0;
+  field("rng", "seed", seed);
+  if (map.contains("rng")) state.seed = seed;
 }
 
 }  // namespace rhea

@@ -1,5 +1,6 @@
 // Between the training step and a checkpoint: names, shapes and small state.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ checkpoint::KeyMap make_key_map(const ModelSpec& spec);
 // Counters that a checkpoint carries.
 struct TrainState {
   int64_t step = 0;
+  int64_t schedule_step = 0;
   int64_t optimizer_step = 0;
   int64_t tokens_seen = 0;
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed = {};
 };
 checkpoint::StateMap state_map(const TrainState& state, const std::string& loader_state,
                                const TrainerConfig& config);

@@ -64,10 +64,34 @@ struct Checkpointer::Impl {
 
   // --- loading
 
+  // Says which parts of a native checkpoint are taken, and why the others are not.
+  void log_taken(const StepReader& reader, bool only_model) const {
+    if (reader.manifest().kind != Manifest::Kind::full || only_model) {
+      log::info(kLog, "Taking only the weights.");
+      return;
+    }
+    struct Part {
+      const char* option;
+      const char* name;
+    };
+    std::string taken = "weights", fresh;
+    for (const Part part : {Part{"optimizer", "optimizer"}, Part{"lr_scheduler", "schedule"},
+                            Part{"dataloader", "data position"}, Part{"train_state", "step"}}) {
+      std::string& list = excluded(part.option) ? fresh : taken;
+      list += fmt::format("{}{}", list.empty() ? "" : ", ", part.name);
+    }
+    if (fresh.empty())
+      log::info(kLog, "Taking {}.", taken);
+    else
+      log::info(kLog, "Taking {}; starting fresh, by checkpoint.exclude_from_loading: {}.", taken,
+                fresh);
+  }
+
   Loaded load_native(const fs::path& path, std::span<const NamedTensor> tensors,
                      Loaded::Source source, bool only_model) {
     const Stopwatch watch;
     const StepReader reader(path);
+    log_taken(reader, only_model);
     const bool stored_full = reader.manifest().kind == Manifest::Kind::full;
     const bool with_optimizer = !only_model && stored_full && !excluded("optimizer");
     std::vector<NamedTensor> targets(tensors.begin(), tensors.end());
@@ -134,10 +158,6 @@ struct Checkpointer::Impl {
       const fs::path path = *config.initial_load_path;
       check_initial_source(path, config.initial_load_model_only);
       log::info(kLog, "Loading the checkpoint from {}.", path.string());
-      log::info(kLog, "Taking {} of initial_load_path.",
-                config.initial_load_model_only
-                    ? "only the weights"
-                    : "weights, optimizer, schedule, data position and step");
       return load_native(path, tensors, Loaded::Source::initial, config.initial_load_model_only);
     }
     log::info(kLog, "No checkpoint was provided, this is a fresh start.");
