@@ -4,11 +4,12 @@
 
 namespace rhea::recipes {
 
-// The in-tree modules: llama3, qwen3, transformers_modeling_backend (hf).
+// The in-tree modules: llama3, qwen3, transformers_modeling_backend (hf), bench.
 config::ConfigRegistry builtin_registry();
 
 void register_llama3(config::ConfigRegistry& registry);
 void register_qwen3(config::ConfigRegistry& registry);
 void register_transformers_backend(config::ConfigRegistry& registry);
+void register_bench(config::ConfigRegistry& registry);
 
 }  // namespace rhea::recipes

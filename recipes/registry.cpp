@@ -8,6 +8,7 @@ config::ConfigRegistry builtin_registry() {
   register_llama3(registry);
   register_qwen3(registry);
   register_transformers_backend(registry);
+  register_bench(registry);
   return registry;
 }
 

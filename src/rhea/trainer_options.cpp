@@ -68,11 +68,9 @@ data::DataLoaderOptions loader_options(const TrainerConfig& config,
 
 std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConfig& config) {
   const auto needs = [](const DataloaderConfig& loader) {
-    if (loader.sources.empty()) return loader.dataset != "tokens";
-    for (const auto& source : loader.sources) {
-      if (source.dataset != "tokens") return true;
-    }
-    return false;
+    if (loader.sources.empty()) return data::needs_tokenizer(loader.dataset);
+    return std::ranges::any_of(
+        loader.sources, [](const auto& source) { return data::needs_tokenizer(source.dataset); });
   };
   if (!needs(config.dataloader) && !(config.validator.enable && needs(config.validator.dataloader)))
     return nullptr;

@@ -81,7 +81,9 @@ TEST(PlanConfig, EveryFlavorCanBePlannedAnywhere) {
 
 TEST(RunConfig, EveryRunThatFitsOneRankIsAccepted) {
   for (const auto& [module, function] :
-       {std::pair{"llama3", "llama3_debugmodel"}, std::pair{"qwen3", "qwen3_debugmodel"}})
+       {std::pair{"llama3", "llama3_debugmodel"}, std::pair{"qwen3", "qwen3_debugmodel"},
+        std::pair{"bench", "model_a"}, std::pair{"bench", "smollm2_135m"},
+        std::pair{"bench", "qwen3_0_6b"}, std::pair{"bench", "debugmodel"}})
     EXPECT_NO_THROW(
         run_config(std::vector<std::string>{"--module", module, "--config", function}, 1));
 }

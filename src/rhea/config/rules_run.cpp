@@ -104,6 +104,7 @@ const std::vector<std::string>& supported_datasets() {
                                                  "tokens",
                                                  "jsonl",
                                                  "text",
+                                                 "random",
                                                  "parquet"};
   return names;
 }

@@ -126,5 +126,7 @@ class DataLoader {
 
 // Keys of the data set table, as the help of dataloader.dataset lists them.
 std::vector<std::string> dataset_names();
+// False for data sets of ready tokens.
+bool needs_tokenizer(std::string_view dataset);
 
 }  // namespace rhea::data

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "rhea/components/data/debug_text.h"
 #include "rhea/components/data/epoch_order.h"
@@ -452,6 +453,41 @@ TEST(TokenRows, ids_outside_the_vocabulary_are_refused_with_their_place) {
   EXPECT_EQ(take(loader, 3).size(), 9U);
   EXPECT_THAT(error_of([&] { take(loader, 1); }),
               HasSubstr("row 3, position 2: label is 10, outside [0, 10) and not -100 (no label)"));
+}
+
+TEST(RandomRows, are_a_function_of_seed_and_row_and_resume) {
+  DataLoaderOptions options;
+  options.dataset = "random";
+  options.rows = 2;
+  options.seq_len = 300;
+  options.vocab_size = 7;
+  DataLoader loader(options, nullptr);
+  Batch first, second;
+  ASSERT_TRUE(loader.next(first));
+  EXPECT_EQ(first.num_valid_labels, 600);
+  EXPECT_EQ(first.positions[299], 299);
+  EXPECT_EQ(first.positions[300], 0);
+  for (size_t i = 0; i + 1 < 300; ++i) ASSERT_EQ(first.labels[i], first.input[i + 1]);
+  EXPECT_EQ(std::set<int32_t>(first.input.begin(), first.input.end()),
+            (std::set<int32_t>{0, 1, 2, 3, 4, 5, 6}));
+  const std::string state = loader.state();
+  ASSERT_TRUE(loader.next(second));
+  EXPECT_NE(first.input, second.input);
+
+  DataLoader resumed(options, nullptr);
+  resumed.restore(state);
+  Batch batch;
+  ASSERT_TRUE(resumed.next(batch));
+  EXPECT_EQ(batch.input, second.input);
+  // Two ranks share each global batch.
+  options.rows = 1;
+  options.dp_size = 2;
+  options.dp_rank = 1;
+  DataLoader second_rank(options, nullptr);
+  ASSERT_TRUE(second_rank.next(batch));
+  EXPECT_TRUE(std::equal(batch.input.begin(), batch.input.end(), first.input.begin() + 300));
+  options.vocab_size = 0;
+  EXPECT_THAT(error_of([&] { DataLoader(options, nullptr); }), HasSubstr("vocabulary is 0"));
 }
 
 TEST(EpochOrder, is_a_permutation_for_any_count_and_other_in_each_epoch) {

@@ -11,6 +11,7 @@
 #include "rhea/components/data/debug_text.h"
 #include "rhea/components/data/input_files.h"
 #include "rhea/components/data/packed_rows.h"
+#include "rhea/components/data/random_rows.h"
 #include "rhea/components/data/text_documents.h"
 #include "rhea/components/data/token_rows.h"
 
@@ -52,8 +53,16 @@ std::string required_path(const SourceOptions& source, std::string_view name) {
 }  // namespace
 
 std::vector<std::string> dataset_names() {
-  return {"debug_text", "debug_text_validation", "c4", "c4_validation", "c4_test", "jsonl", "text",
-          "tokens"};
+  return {"debug_text", "debug_text_validation",
+          "c4",         "c4_validation",
+          "c4_test",    "jsonl",
+          "text",       "tokens",
+          "random"};
+}
+
+bool needs_tokenizer(std::string_view dataset) {
+  const std::string name = lower_case(std::string(dataset));
+  return name != "tokens" && name != "random";
 }
 
 std::unique_ptr<DocumentSource> open_documents(const SourceOptions& source,
@@ -90,6 +99,7 @@ std::unique_ptr<RowSource> open_rows(const SourceOptions& source, const DataLoad
   if (lower_case(source.dataset) == "tokens")
     return std::make_unique<TokenRows>(
         expand_path(required_path(source, "tokens"), kTokenExtensions), source.infinite, options);
+  if (lower_case(source.dataset) == "random") return std::make_unique<RandomRows>(options);
   if (!tokenizer)
     throw Error(
         "dataset {} holds text, and there is no tokenizer to read it with (tokenizer.path, "

@@ -35,7 +35,8 @@ struct DataloaderConfig : Config {
   std::string stopping_strategy = "on_first_exhausted";
 
   void fields(Visitor& v) override {
-    v("dataset", dataset, "key of the data set table: debug_text, c4, tokens, jsonl, text, ...");
+    v("dataset", dataset,
+      "key of the data set table: debug_text, c4, tokens, jsonl, text, random, ...");
     v("dataset_path", dataset_path,
       "file, folder or glob in place of the data set's own; None = its own");
     v("infinite", infinite, "start over when exhausted");
