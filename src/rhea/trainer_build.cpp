@@ -207,14 +207,16 @@ void Trainer::load_checkpoint() {
       is_native ? models::hf::write_config(model) : read_file(models::config_file(config_));
   checkpointer_ = std::make_unique<checkpoint::Checkpointer>(config_.checkpoint, folders,
                                                              make_key_map(config_.model_spec));
-  const auto tensors = checkpoint_tensors(*step_);
-  step_->initialise(seed_);
-  const auto loaded = checkpointer_->load(tensors);
-  step_->parameters_changed();
+  const auto loaded = checkpointer_->load(checkpoint_tensors(*step_));
   TrainState state;
   read_state(loaded.state, state);
   take_seed(state.seed);
-  if (loaded.source == checkpoint::Loaded::Source::fresh) return;
+  if (loaded.source == checkpoint::Loaded::Source::fresh) {
+    step_->initialise(seed_);
+    return;
+  }
+  // Every load brings all weights; optimizer state that it does not bring stays zero.
+  step_->parameters_changed();
   current_step_ = loaded.source == checkpoint::Loaded::Source::resumed ? loaded.step : state.step;
   schedule_step_ = state.schedule_step;
   optimizer_step_ = state.optimizer_step;

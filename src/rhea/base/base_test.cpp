@@ -45,19 +45,6 @@ TEST(Rng, PhiloxMatchesThePublishedVector) {
   EXPECT_THAT(words, testing::ElementsAre(0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd));
 }
 
-TEST(Rng, NormalHasUnitVariance) {
-  const RngKey key = rng_key(1, "x");
-  double sum = 0, squares = 0;
-  constexpr int kCount = 100000;
-  for (uint64_t i = 0; i < kCount; ++i) {
-    const double value = rng_normal(key, i);
-    sum += value;
-    squares += value * value;
-  }
-  EXPECT_NEAR(sum / kCount, 0, 0.02);
-  EXPECT_NEAR(squares / kCount, 1, 0.02);
-}
-
 TEST(ThreadPool, EveryItemRunsOnceForAnyNumberOfThreads) {
   for (const int threads : {1, 2, 5}) {
     ThreadPool pool(threads);

@@ -1,8 +1,5 @@
-// Philox and the distributions drawn from it.
+// Philox and the uniform numbers drawn from it.
 #include "rhea/base/rng.h"
-
-#include <cmath>
-#include <numbers>
 
 namespace rhea {
 namespace {
@@ -10,12 +7,6 @@ namespace {
 double to_unit(uint32_t high, uint32_t low) {  // 53 bits, never 0 or 1
   const uint64_t bits = ((static_cast<uint64_t>(high) << 32) | low) >> 11;
   return (static_cast<double>(bits) + 0.5) * 0x1p-53;
-}
-
-double normal_from(const std::array<uint32_t, 4>& words) {
-  const double u = to_unit(words[0], words[1]);
-  const double v = to_unit(words[2], words[3]);
-  return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
 }
 
 }  // namespace
@@ -50,15 +41,6 @@ std::array<uint32_t, 4> philox(RngKey key, uint64_t counter_low, uint64_t counte
 double rng_uniform(RngKey key, uint64_t index) {
   const auto words = philox(key, index);
   return to_unit(words[0], words[1]);
-}
-
-double rng_normal(RngKey key, uint64_t index) { return normal_from(philox(key, index)); }
-
-double rng_truncated_normal(RngKey key, uint64_t index, double low, double high) {
-  for (uint64_t attempt = 0;; ++attempt) {
-    const double value = normal_from(philox(key, index, attempt));
-    if (value >= low && value <= high) return value;
-  }
 }
 
 uint64_t rng_below(RngKey key, uint64_t index, uint64_t bound) {

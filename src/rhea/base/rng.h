@@ -16,12 +16,8 @@ RngKey rng_key(uint64_t seed, std::string_view name);
 // Philox4x32-10 (Salmon et al. 2011): four 32-bit words for one 128-bit counter.
 std::array<uint32_t, 4> philox(RngKey key, uint64_t counter_low, uint64_t counter_high = 0);
 
-// Uniform in (0, 1), and standard normal (Box-Muller in f64), element `index` of the stream.
+// Uniform in (0, 1), element `index` of the stream.
 double rng_uniform(RngKey key, uint64_t index);
-double rng_normal(RngKey key, uint64_t index);
-// Standard normal restricted to [low, high] (in standard deviations) by redrawing from the
-// element's own substream.
-double rng_truncated_normal(RngKey key, uint64_t index, double low, double high);
 // Uniform integer in [0, bound) without modulo bias beyond 2^-64.
 uint64_t rng_below(RngKey key, uint64_t index, uint64_t bound);
 

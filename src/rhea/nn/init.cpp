@@ -1,40 +1,64 @@
 // Initial values from the counter RNG.
 #include "rhea/nn/init.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "rhea/base/error.h"
 #include "rhea/base/rng.h"
+#include "rhea/nn/init_kernel.h"
 
 namespace rhea::nn {
+namespace {
+
+using DrawNormal = decltype(&isa_plain::draw_normal);
+
+DrawNormal draw_for([[maybe_unused]] Isa isa) {
+#if defined(__x86_64__)
+  if (isa >= Isa::avx512) return isa_avx512::draw_normal;
+  if (isa >= Isa::avx2) return isa_avx2::draw_normal;
+#endif
+  return isa_plain::draw_normal;
+}
+
+// The code of init_kernel.cpp.
+int kernel_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return 0;
+    case DType::bf16:
+      return 1;
+    case DType::f16:
+      return 2;
+    default:
+      RHEA_CHECK(dtype == DType::f64, "parameters of dtype {}", dtype_name(dtype));
+      return 3;
+  }
+}
+
+}  // namespace
 
 void initialise(void* data, DType dtype, int64_t count, const Init& init, uint64_t seed,
-                std::string_view fqn, ThreadPool& pool) {
-  const RngKey key = rng_key(seed, fqn);
-  const double bound = init.std > 0 ? init.cut / init.std : 0;
-  const auto element = [&](int64_t i) -> double {
-    const auto index = static_cast<uint64_t>(i);
-    switch (init.kind) {
-      case Init::Kind::zeros:
-        return 0;
-      case Init::Kind::ones:
-        return 1;
-      case Init::Kind::normal:
-        return init.std * rng_normal(key, index);
-      default:
-        return init.std * rng_truncated_normal(key, index, -bound, bound);
-    }
-  };
-  dispatch_dtype(dtype, [&]<class T>() {
-    T* out = static_cast<T*>(data);
-    pool.parallel_for(
-        count,
-        [&](int64_t begin, int64_t end, int) {
-          for (int64_t i = begin; i < end; ++i) {
-            if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
-              out[i] = T(static_cast<float>(element(i)));
-            else
-              out[i] = static_cast<T>(element(i));
-          }
-        },
-        int64_t{1} << 14);
+                std::string_view fqn, ThreadPool& pool, Isa isa) {
+  if (init.kind == Init::Kind::zeros || init.kind == Init::Kind::ones) {
+    dispatch_dtype(dtype, [&]<class T>() {
+      std::fill_n(static_cast<T*>(data), count,
+                  static_cast<T>(init.kind == Init::Kind::ones ? 1.0F : 0.0F));
+    });
+    return;
+  }
+  const bool cuts = init.kind == Init::Kind::truncated_normal;
+  RHEA_CHECK(init.std > 0 && (!cuts || init.cut > 0), "{}: std {}, cut {}", fqn, init.std,
+             init.cut);
+  const NormalDraw draw{
+      rng_key(seed, fqn).value, static_cast<float>(init.std),
+      cuts ? static_cast<float>(init.cut) : std::numeric_limits<float>::infinity(),
+      kernel_dtype(dtype)};
+  const DrawNormal run = draw_for(isa);
+  // An item is as much as makes waking a thread worth while.
+  constexpr int64_t kItem = 256 * kDrawnTogether;
+  pool.parallel_for(div_up(count, kItem), [&](int64_t begin, int64_t end, int) {
+    run(draw, data, begin * kItem, std::min(end * kItem, count));
   });
 }
 

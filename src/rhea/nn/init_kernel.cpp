@@ -1,0 +1,150 @@
+// Philox4x32-10 on 16 counters at a time and Box-Muller on its words.
+#include "rhea/nn/init_kernel.h"
+
+#include "rhea/ops/simd_math.h"
+
+namespace rhea::RHEA_ISA_NAMESPACE {
+namespace {
+
+// Product of the lower halves of the 64-bit lanes with b.
+RHEA_INLINE u64x8 multiply(u64x8 a, uint32_t b) {
+#if RHEA_ISA >= 2
+  return bits_as<u64x8>(
+      _mm512_mul_epu32(bits_as<__m512i>(a), _mm512_set1_epi32(static_cast<int>(b))));
+#elif RHEA_ISA == 1
+  struct Halves {
+    __m256i low, high;
+  };
+  const Halves x = bits_as<Halves>(a);
+  const __m256i y = _mm256_set1_epi32(static_cast<int>(b));
+  return bits_as<u64x8>(Halves{_mm256_mul_epu32(x.low, y), _mm256_mul_epu32(x.high, y)});
+#else
+  return (a & 0xffffffffu) * b;
+#endif
+}
+
+RHEA_INLINE bool any(i32x16 mask) {
+#if RHEA_ISA >= 2
+  const __m512i bits = bits_as<__m512i>(mask);
+  return _mm512_test_epi32_mask(bits, bits) != 0;
+#else
+  const u64x8 u = bits_as<u64x8>(mask);
+  return (u[0] | u[1] | u[2] | u[3] | u[4] | u[5] | u[6] | u[7]) != 0;
+#endif
+}
+
+// Words of eight counters; what the upper halves of the lanes hold does not matter.
+struct Words {
+  u64x8 x[4];
+};
+
+RHEA_INLINE Words philox(uint64_t key, u64x8 counter, uint64_t attempt) {
+  Words w = {{counter, counter >> 32, u64x8{} + attempt, u64x8{} + (attempt >> 32)}};
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const u64x8 p0 = multiply(w.x[0], 0xD2511F53u), p1 = multiply(w.x[2], 0xCD9E8D57u);
+    w = {{(p1 >> 32) ^ w.x[1] ^ k0, p1, (p0 >> 32) ^ w.x[3] ^ k1, p0}};
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return w;
+}
+
+// Two independent standard normal values from two words.
+RHEA_INLINE void box_muller(u32x16 a, u32x16 b, f32x16& first, f32x16& second) {
+  // In (0, 1]: 31 bits, because the conversion of signed integers is the same on every CPU.
+  const f32x16 uniform =
+      (__builtin_convertvector(bits_as<i32x16>(a >> 1), f32x16) + 0.5f) * 0x1p-31f;
+  const f32x16 radius = sqrt(log(uniform) * -2.0f);
+  // The angle is b / 2^32 turns: the nearest quarter, and what is left as t eighths of a turn,
+  // -1 <= t < 1. sin and cos of t * pi/4 by minimax fits, 1e-7.
+  const u32x16 quarter = (b + 0x20000000u) >> 30;
+  const f32x16 t = __builtin_convertvector(bits_as<i32x16>(b - (quarter << 30)), f32x16) * 0x1p-29f;
+  const f32x16 u = t * t;
+  f32x16 s = fma(splat(-3.595045225e-5f), u, 2.490001024e-3f);
+  s = fma(s, u, -8.074543253e-2f);
+  s = fma(s, u, 7.853981609e-1f) * t;
+  f32x16 c = fma(splat(-3.19160162e-4f), u, 1.585039762e-2f);
+  c = fma(c, u, -3.084244885e-1f);
+  c = fma(c, u, 1.0f);
+  const i32x16 odd = bits_as<i32x16>((quarter & 1u) != 0u);
+  const u32x16 negative_cos = ((quarter + 1u) & 2u) << 30, negative_sin = (quarter & 2u) << 30;
+  first = radius * bits_as<f32x16>(bits_as<u32x16>(select(odd, s, c)) ^ negative_cos);
+  second = radius * bits_as<f32x16>(bits_as<u32x16>(select(odd, c, s)) ^ negative_sin);
+}
+
+// Standard normal values of the 64 elements that begin at 64 * block.
+RHEA_INLINE void normals(uint64_t key, int64_t block, uint64_t attempt, f32x16 z[4]) {
+  const u64x8 even = u64x8{0, 2, 4, 6, 8, 10, 12, 14} + static_cast<uint64_t>(block) * 16;
+  const Words low = philox(key, even, attempt), high = philox(key, even + 1, attempt);
+  u32x16 w[4];
+  for (int i = 0; i < 4; ++i) w[i] = bits_as<u32x16>((low.x[i] & 0xffffffffu) | (high.x[i] << 32));
+  box_muller(w[0], w[1], z[0], z[1]);
+  box_muller(w[2], w[3], z[2], z[3]);
+}
+
+struct PutF32 {
+  RHEA_INLINE void put(void* data, int64_t i, f32x16 v, int64_t n) {
+    store_n(static_cast<float*>(data) + i, v, n);
+  }
+};
+struct PutBf16 {
+  RHEA_INLINE void put(void* data, int64_t i, f32x16 v, int64_t n) {
+    store_bf16_n(static_cast<uint16_t*>(data) + i, v, n);
+  }
+};
+struct PutF16 {
+  RHEA_INLINE void put(void* data, int64_t i, f32x16 v, int64_t n) {
+    store_f16_n(static_cast<uint16_t*>(data) + i, v, n);
+  }
+};
+struct PutF64 {
+  RHEA_INLINE void put(void* data, int64_t i, f32x16 v, int64_t n) {
+    const f64x8 wide[2] = {low_as_f64(v), high_as_f64(v)};
+    __builtin_memcpy(static_cast<double*>(data) + i, wide,
+                     static_cast<uint64_t>(n < kLanes ? n : kLanes) * 8);
+  }
+};
+
+template <class Put>
+RHEA_INLINE void draw(const nn::NormalDraw& d, void* data, int64_t begin, int64_t end) {
+  const bool cuts = d.cut < __builtin_inff();
+  for (int64_t i = begin; i < end; i += nn::kDrawnTogether) {
+    const int64_t block = i / nn::kDrawnTogether;
+    f32x16 value[4];
+    normals(d.key, block, 0, value);
+    i32x16 outside[4], some = {};
+    for (int j = 0; j < 4; ++j) {
+      value[j] *= d.std;
+      outside[j] = abs(value[j]) > d.cut;
+      some |= outside[j];
+    }
+    for (uint64_t attempt = 1; cuts && any(some); ++attempt) {
+      f32x16 again[4];
+      normals(d.key, block, attempt, again);
+      some = i32x16{};
+      for (int j = 0; j < 4; ++j) {
+        value[j] = select(outside[j], again[j] * d.std, value[j]);
+        outside[j] = abs(value[j]) > d.cut;
+        some |= outside[j];
+      }
+    }
+    for (int64_t j = 0; j < 4 && i + j * kLanes < end; ++j)
+      Put::put(data, i + j * kLanes, value[j], end - i - j * kLanes);
+  }
+}
+
+}  // namespace
+
+void draw_normal(const nn::NormalDraw& d, void* data, int64_t begin, int64_t end) {
+  if (d.dtype == 0)
+    draw<PutF32>(d, data, begin, end);
+  else if (d.dtype == 1)
+    draw<PutBf16>(d, data, begin, end);
+  else if (d.dtype == 2)
+    draw<PutF16>(d, data, begin, end);
+  else
+    draw<PutF64>(d, data, begin, end);
+}
+
+}  // namespace rhea::RHEA_ISA_NAMESPACE
