@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "rhea/base/aligned.h"
@@ -15,11 +16,23 @@ namespace rhea {
 namespace {
 
 constexpr int64_t kPrefill = 64;  // prompt tokens per pass; the last piece is padded
+constexpr int64_t kMaxPositions = std::numeric_limits<int32_t>::max() - kPrefill;
+
+// The cache has rows for the padding of the last piece, which may lie beyond the model's last
+// position; how many tokens there are was checked before.
+nn::Decoder::Config without_length_limit(nn::Decoder::Config decoder) {
+  for (auto& layer : decoder.layers) {
+    if (auto* rope = layer->attention->rope.as<nn::CosSinRoPE::Config>())
+      rope->max_position_embeddings = 0;
+  }
+  return decoder;
+}
 
 }  // namespace
 
 struct Generator::Impl {
   const PublishedModel& model;
+  nn::Decoder::Config decoder;
   int64_t capacity;
   int64_t vocab_size;
   AlignedVector<int32_t> tokens, positions;
@@ -32,8 +45,9 @@ struct Generator::Impl {
 
   Impl(const PublishedModel& m, int64_t rows, ThreadPool& pool)
       : model(m),
+        decoder(without_length_limit(m.decoder())),
         capacity(rows),
-        vocab_size(m.decoder().vocab_size()),
+        vocab_size(decoder.vocab_size()),
         tokens(kPrefill),
         positions(kPrefill),
         logits(static_cast<size_t>(kPrefill * vocab_size)) {
@@ -46,7 +60,7 @@ struct Generator::Impl {
                                                   const std::shared_ptr<exec::cpu::Arena>& arena) {
     ir::Graph traced;
     nn::Trace trace(traced, {.num_tokens = num_tokens, .seq_len = capacity, .cached = true});
-    traced.output("logits", nn::logits(trace, model.decoder()));
+    traced.output("logits", nn::logits(trace, decoder));
     const ir::Graph graph = passes::simplify(traced);
     auto executable = exec::cpu::compile(graph, pool, arena, {.name = "generate"});
     if (rope_specs.empty()) {
@@ -100,9 +114,19 @@ struct Generator::Impl {
   }
 };
 
-Generator::Generator(const PublishedModel& model, int64_t capacity, ThreadPool& pool)
-    : impl_(std::make_unique<Impl>(model, round_up(std::max<int64_t>(capacity, 1), kPrefill),
-                                   pool)) {}
+Generator::Generator(const PublishedModel& model, int64_t capacity, ThreadPool& pool) {
+  const auto& rope = model.published().rope;
+  const int64_t limit =
+      rope.spec().depends_on_length() ? kMaxPositions : rope.max_position_embeddings;
+  if (capacity < 1 || capacity > limit)
+    throw Error(
+        "{} tokens (prompt and new ones together) are asked for, the model has positions for {} "
+        "({}); shorten the prompt or ask for fewer tokens",
+        capacity, limit,
+        rope.spec().depends_on_length() ? "as many as are counted" : "max_position_embeddings");
+  // Whole pieces of the prompt, so that its padding has rows too; never beyond the last position.
+  impl_ = std::make_unique<Impl>(model, round_up(capacity, kPrefill), pool);
+}
 Generator::~Generator() = default;
 
 std::vector<int32_t> Generator::generate(const std::vector<int32_t>& prompt, int64_t max_new_tokens,
@@ -112,7 +136,7 @@ std::vector<int32_t> Generator::generate(const std::vector<int32_t>& prompt, int
   if (prompt.empty())
     throw Error("the prompt has no tokens and the tokenizer has no bos; give a prompt");
   const auto length = static_cast<int64_t>(prompt.size());
-  if (length + max_new_tokens > impl_->capacity)
+  if (max_new_tokens < 0 || max_new_tokens > impl_->capacity - length)
     throw Error("{} prompt tokens and {} new ones exceed the cache of {}", length, max_new_tokens,
                 impl_->capacity);
   for (const int32_t id : prompt) {
@@ -136,6 +160,13 @@ std::vector<int32_t> Generator::generate(const std::vector<int32_t>& prompt, int
 
 int32_t sample_token(const float* logits, int64_t vocab_size, const SamplingOptions& sampling,
                      uint64_t index) {
+  const auto* nan =
+      std::find_if(logits, logits + vocab_size, [](float logit) { return std::isnan(logit); });
+  if (nan != logits + vocab_size)
+    throw ExitError(ExitCode::non_finite,
+                    fmt::format("the logit of token {} is not a number at new token {}: the "
+                                "weights or the config.json of the model are damaged",
+                                nan - logits, index));
   if (sampling.temperature <= 0)
     return static_cast<int32_t>(std::max_element(logits, logits + vocab_size) - logits);
   std::vector<int32_t> order(static_cast<size_t>(vocab_size));

@@ -22,7 +22,7 @@ struct SamplingOptions {
 class Generator {
  public:
   // `capacity`: prompt and new tokens together. Throws Error where the model's positions do not
-  // reach so far.
+  // reach so far, or int32 does not.
   Generator(const PublishedModel& model, int64_t capacity, ThreadPool& pool);
   ~Generator();
 

@@ -2,11 +2,13 @@
 #include "rhea/score.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "rhea/base/aligned.h"
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/base/output_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/exec/cpu/backend.h"
@@ -85,6 +87,20 @@ Tokens read_tokens(const std::filesystem::path& path, int64_t vocab_size) {
   return tokens;
 }
 
+// They are written all the same: whoever looks for the cause needs them.
+void warn_if_not_finite(const AlignedVector<float>& logits, const Tokens& tokens,
+                        int64_t vocab_size) {
+  const auto is_bad = [](float logit) { return !std::isfinite(logit); };
+  const auto count = std::count_if(logits.begin(), logits.end(), is_bad);
+  if (count == 0) return;
+  const int64_t first =
+      (std::find_if(logits.begin(), logits.end(), is_bad) - logits.begin()) / vocab_size;
+  log::warning("score",
+               "{} of {} logits are not finite, first at row {}, position {}; the weights or the "
+               "config.json of the model are damaged, or bf16 is too narrow for them",
+               count, logits.size(), first / tokens.length, first % tokens.length);
+}
+
 safetensors::TensorView view(std::string name, std::vector<int64_t> shape, const void* data,
                              int64_t bytes) {
   return {std::move(name),
@@ -96,6 +112,7 @@ safetensors::TensorView view(std::string name, std::vector<int64_t> shape, const
 }  // namespace
 
 void score(const ScoreOptions& options, ThreadPool& pool) {
+  check_output_file(options.output);
   const PublishedModel model(options.model, pool);
   const int64_t vocab_size = model.decoder().vocab_size();
   const Tokens tokens = read_tokens(options.input, vocab_size);
@@ -171,6 +188,7 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
     }
   }
   executable->run();
+  warn_if_not_finite(out_logits, tokens, vocab_size);
 
   std::vector<safetensors::TensorView> results;
   results.push_back(view("logits", {tokens.rows, tokens.length, vocab_size}, out_logits.data(),

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+
+#include "rhea/base/error.h"
 
 namespace rhea {
 namespace {
@@ -29,6 +32,46 @@ TEST(Generate, GreedyIdsOfStories260K) {
   EXPECT_EQ(ids, expected);
   EXPECT_EQ(returned, std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()),
                                            ids.end()));
+}
+
+// As many tokens as the model has positions for, to the last one, and not one more.
+TEST(Generate, EndsWhereThePositionsEnd) {
+  const std::filesystem::path folder = RHEA_SHARED_DIR "/data/golden/models/llama";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << folder << " is absent; these weights are read from the shared data.";
+  ThreadPool pool(2);
+  const PublishedModel model(folder, pool);
+  const int64_t limit = model.published().rope.max_position_embeddings;
+  const std::vector<int32_t> prompt = {5, 6, 7};
+  Generator generator(model, limit, pool);
+  EXPECT_EQ(generator.generate(prompt, limit - 3, {}, {}).size(), static_cast<size_t>(limit - 3));
+  const auto refused = [&](const auto& body) {
+    try {
+      body();
+      ADD_FAILURE() << "was accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(std::to_string(limit)), std::string::npos)
+          << error.what();
+    }
+  };
+  for (const int64_t capacity :
+       {limit + 1, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()})
+    refused([&] { Generator(model, capacity, pool); });
+  for (const int64_t more : {limit - 2, std::numeric_limits<int64_t>::max(), int64_t{-1}})
+    refused([&] { generator.generate(prompt, more, {}, {}); });
+}
+
+TEST(Generate, LogitsThatAreNotNumbersMakeNoText) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const double temperature : {0.0, 1.0}) {
+    const float bad[] = {1, nan, 2};
+    try {
+      sample_token(bad, 3, {.temperature = temperature}, 4);
+      FAIL() << "was accepted";
+    } catch (const ExitError& error) {
+      EXPECT_EQ(error.code(), ExitCode::non_finite);
+    }
+  }
 }
 
 }  // namespace

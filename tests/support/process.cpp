@@ -49,6 +49,7 @@ Process::Process(const std::vector<std::string>& words, std::filesystem::path lo
       const rlimit limit{*options.max_file_bytes, *options.max_file_bytes};
       ::setrlimit(RLIMIT_FSIZE, &limit);
     }
+    for (const int stream : options.closed) ::close(stream);
     ::execve(RHEA_PROGRAM, argv.data(), envp.data());
     ::_exit(127);
   }

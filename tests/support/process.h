@@ -16,6 +16,7 @@ class Process {
   struct Options {
     std::vector<std::pair<std::string, std::string>> environment = {};  // set on top of the test's
     std::optional<uint64_t> max_file_bytes = {};  // RLIMIT_FSIZE: stands in for a full disk
+    std::vector<int> closed = {};                 // standard streams that it starts without
   };
 
   // Starts `rhea <words>`; both of its streams go to `log`.

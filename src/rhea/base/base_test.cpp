@@ -1,16 +1,20 @@
 // dtypes, random numbers, thread pool, files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <vector>
 
 #include "rhea/base/dtype.h"
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/output_file.h"
 #include "rhea/base/rng.h"
 #include "rhea/base/thread_pool.h"
 
@@ -87,6 +91,48 @@ TEST(Files, AtomicWriteThenMap) {
   EXPECT_EQ(MappedFile(path).text(), "hello");
   EXPECT_EQ(read_file(path), "hello");
   EXPECT_THROW(MappedFile("/nonexistent/file"), Error);
+}
+
+// A reader of a pipe would wait for ever, a writer would replace the pipe by a file.
+TEST(Files, OnlyRegularFilesAreReadAndReplaced) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "rhea_places";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const auto pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(MappedFile{pipe}, Error);
+  const auto link = folder / "link";
+  std::filesystem::create_symlink("pipe", link);
+  for (const auto& place : {pipe, link, folder, folder / "absent" / "file",
+                            std::filesystem::path("/dev/null"), std::filesystem::path()}) {
+    EXPECT_THROW(write_file_atomic(place, "x"), Error) << place;
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  check_output_file(folder / "new");
+  check_output_file("new");  // in the working folder
+  std::filesystem::remove_all(folder);
+}
+
+TEST(JsonDepth, CountsBracketsOutsideOfStrings) {
+  const auto nested = [](int depth) {
+    return std::string(static_cast<size_t>(depth), '[') +
+           std::string(static_cast<size_t>(depth), ']');
+  };
+  check_json_depth(nested(kMaxJsonDepth), "x");
+  check_json_depth("[" + nested(kMaxJsonDepth - 1) + "," + nested(kMaxJsonDepth - 1) + "]", "x");
+  check_json_depth(R"({"a": ")" + nested(1000) + R"(\"" , "b": "\\"})", "x");
+  check_json_depth(R"("\" [[)", "x");
+  check_json_depth("\"open \\", "x");
+  for (const std::string& deep : {nested(kMaxJsonDepth + 1), std::string(1'000'000, '{'),
+                                  R"(["\\", )" + nested(kMaxJsonDepth) + "]"}) {
+    try {
+      check_json_depth(deep, "file.json");
+      FAIL() << "was accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("file.json: values are nested"), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

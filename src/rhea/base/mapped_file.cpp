@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "rhea/base/error.h"
+#include "rhea/base/output_file.h"
 
 namespace rhea {
 namespace {
@@ -25,7 +26,8 @@ struct Descriptor {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // Without O_NONBLOCK the open of a pipe waits for somebody who writes to it.
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) throw Error("cannot open {}: {}", path.string(), std::strerror(errno));
   struct stat info {};
   if (::fstat(file.fd, &info) != 0)
@@ -59,6 +61,7 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 void write_file_atomic(const std::filesystem::path& path, std::string_view content) {
+  check_output_file(path);
   std::filesystem::path temporary = path;
   temporary += fmt::format(".tmp-{}", ::getpid());
   const auto fail = [&](const char* what) {

@@ -2,6 +2,7 @@
 #include "rhea/generate.h"
 
 #include <cstdio>
+#include <limits>
 
 #include "rhea/base/error.h"
 #include "rhea/cli/parse_app.h"
@@ -21,20 +22,22 @@ int cmd_generate(Args args) {
       ->required();
   app.add_option("--prompt", prompt, "text to continue; empty: begin of text");
   app.add_option("--max_new_tokens", max_new_tokens, "tokens to add")
-      ->check(CLI::PositiveNumber)
+      ->check(integer_in(1, std::numeric_limits<int32_t>::max()))
       ->capture_default_str();
   app.add_option("--temperature", sampling.temperature, "0: the most likely token")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in(0, 1e6))
       ->capture_default_str();
   app.add_option("--top_k", sampling.top_k, "only the k most likely tokens, 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(integer_in(0, std::numeric_limits<int32_t>::max()))
       ->capture_default_str();
   app.add_option("--top_p", sampling.top_p, "only the likeliest tokens that together reach it")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_in(0, 1))
       ->capture_default_str();
-  app.add_option("--seed", sampling.seed, "of the draws")->capture_default_str();
+  app.add_option("--seed", sampling.seed, "of the draws")
+      ->check(integer_in(0, std::numeric_limits<int64_t>::max()))
+      ->capture_default_str();
   app.add_option("--threads", threads, "worker threads, 0 = all cores")
-      ->check(CLI::NonNegativeNumber)
+      ->check(integer_in(0, 1024))
       ->capture_default_str();
   app.add_flag("--ids", print_ids, "print token ids, prompt included, instead of text");
   if (const auto done = parse(app, args)) return *done;

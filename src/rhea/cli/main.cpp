@@ -1,10 +1,28 @@
 // The program `rhea`.
+#include <fcntl.h>
+
 #include <string>
 #include <vector>
 
 #include "rhea/cli/dispatch.h"
 
+namespace {
+
+// A closed standard stream would give its number to the next file that is opened, and log lines
+// would land in that file. Opened the wrong way round, so that reading and writing fail as on a
+// closed one.
+void occupy_closed_streams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) != -1) continue;
+    // The lowest free number is this one.
+    if (::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) return;
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  occupy_closed_streams();
   const std::vector<std::string> words(argv + 1, argv + argc);
   return rhea::cli::guarded([&] { return rhea::cli::dispatch(words); });
 }

@@ -4,10 +4,31 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "rhea/base/error.h"
 
 namespace rhea::cli {
+namespace {
+
+template <class T>
+CLI::Validator in_range(T low, T high, const char* kind) {
+  const std::string range = fmt::format("{} to {}", low, high);
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        T value{};
+        const char* end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && rest == end && value >= low && value <= high) return "";
+        return fmt::format("'{}' is no {} from {}", text, kind, range);
+      },
+      range);
+}
+
+}  // namespace
+
+CLI::Validator integer_in(int64_t low, int64_t high) { return in_range(low, high, "integer"); }
+CLI::Validator number_in(double low, double high) { return in_range(low, high, "number"); }
 
 std::optional<int> parse(CLI::App& app, Args args) {
   std::vector<std::string> words(args.rbegin(), args.rend());  // CLI11 takes them from the back

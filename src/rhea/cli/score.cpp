@@ -25,7 +25,7 @@ int cmd_score(Args args) {
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   app.add_option("--threads", threads, "worker threads, 0 = all cores")
-      ->check(CLI::NonNegativeNumber)
+      ->check(integer_in(0, 1024))
       ->capture_default_str();
   if (const auto done = parse(app, args)) return *done;
   options.dtype = parse_dtype(dtype);

@@ -1,6 +1,8 @@
 // `rhea tokenizer encode|decode|train|info`
+#include <cstdio>
 #include <iostream>
 
+#include "rhea/base/error.h"
 #include "rhea/cli/commands.h"
 #include "rhea/cli/parse_app.h"
 #include "rhea/components/data/tokenizer_commands.h"
@@ -46,6 +48,14 @@ void add_train_options(CLI::App& command, data::TokenizerTrainOptions& options) 
   command.add_option("--output", options.output, "folder to write to")->required();
 }
 
+// Input that cannot be read (closed, a folder, a broken disk) is no empty text. std::cin reads
+// through stdin, which remembers the failure.
+void check_standard_input() {
+  std::cin.peek();
+  if (std::ferror(stdin) != 0)
+    throw Error("standard input cannot be read; is it closed, or a folder?");
+}
+
 }  // namespace
 
 int cmd_tokenizer(Args args) {
@@ -63,8 +73,12 @@ int cmd_tokenizer(Args args) {
   CLI::App* info = app.add_subcommand("info", "sizes, special tokens, pipeline");
   info->add_option("--tokenizer", shown, "folder or tokenizer.json")->required();
   if (const auto code_of_help = parse(app, args)) return *code_of_help;
-  if (*encode) data::tokenizer_encode(code, std::cin, std::cout);
-  if (*decode) data::tokenizer_decode(code, std::cin, std::cout);
+  if (*encode || *decode) {
+    check_standard_input();
+    if (*encode) data::tokenizer_encode(code, std::cin, std::cout);
+    if (*decode) data::tokenizer_decode(code, std::cin, std::cout);
+    check_standard_input();
+  }
   if (*train) data::tokenizer_train(training, std::cout);
   if (*info) data::tokenizer_info(shown, std::cout);
   return 0;

@@ -135,10 +135,63 @@ TEST(ConfigJson, NamesTheFieldThatIsWrong) {
   message(R"(, "rope_scaling": {"rope_type": "linear"})", "factor is missing");
   message(R"(, "rms_norm_eps": "small")", "rms_norm_eps");
   message(R"(, "architectures": ["Qwen3ForCausalLM"])", "LlamaForCausalLM");
+  message(R"(, "rope_scaling": {"rope_type": "su"})", "config.json: rope_scaling");
   EXPECT_THROW(hf::parse_config("[]", "x"), Error);
   EXPECT_THROW(hf::parse_config("{", "x"), Error);
   EXPECT_THAT([] { hf::parse_config(R"({"model_type": "mamba"})", "x"); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("qwen3")));
+}
+
+// Numbers that JSON allows and no model has: refused by name before anything is built from them.
+TEST(ConfigJson, RefusesNumbersThatNoModelHas) {
+  const auto refused = [](const std::string& rest, const std::string& expected) {
+    EXPECT_THAT([&] { hf::parse_config(std::string(kSmall) + rest + "}", "config.json"); },
+                testing::ThrowsMessage<Error>(testing::AllOf(testing::HasSubstr("config.json"),
+                                                             testing::HasSubstr(expected))))
+        << rest;
+  };
+  for (const char* size :
+       {"0", "-1", "0.5", "1e30", "4611686018427387904", "18446744073709551615"}) {
+    for (const char* name :
+         {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+          "intermediate_size", "vocab_size", "head_dim", "max_position_embeddings"})
+      refused(fmt::format(R"(, "{}": {})", name, size), name);
+  }
+  refused(R"(, "hidden_size": 1048576, "intermediate_size": 1048576, "num_hidden_layers": 10000)",
+          "parameters, more than any machine holds");
+  for (const char* eps : {"-1e-6", "2", "1e308"})
+    refused(fmt::format(R"(, "rms_norm_eps": {})", eps), "rms_norm_eps");
+  refused(R"(, "rope_theta": 1e-300)", "radians");
+  const auto scaling = [&](const std::string& rest, const std::string& expected) {
+    refused(
+        R"(, "rope_scaling": {"original_max_position_embeddings": 16, "rope_type": )" + rest + "}",
+        expected);
+  };
+  const std::string factors = R"([1, 1, 1, 1, 1, 1, 1, 1])";
+  scaling(R"("linear", "factor": 1e-300)", "radians");
+  scaling(R"("llama3", "factor": 1e-300, "low_freq_factor": 1, "high_freq_factor": 4)", "radians");
+  scaling(R"("yarn", "factor": 8, "beta_fast": -1)", "radians");
+  scaling(R"("yarn", "factor": 8, "attention_factor": -1)", "multiply");
+  scaling(R"("yarn", "factor": 8, "attention_factor": 1e308)", "multiply");
+  scaling(R"("longrope", "factor": 2, "short_factor": [0, 0, 0, 0, 0, 0, 0, 0], "long_factor": )" +
+              factors,
+          "radians");
+  scaling(R"("longrope", "factor": 2, "long_factor": [-1, 1, 1, 1, 1, 1, 1, 1], "short_factor": )" +
+              factors,
+          "radians");
+  scaling(R"("dynamic", "factor": -2)", "factor");
+}
+
+TEST(ConfigJson, RefusesDeepNesting) {
+  constexpr int kDepth = 300'000;  // a recursive walk over it runs out of stack
+  const std::string deep = std::string(kDepth, '[') + std::string(kDepth, ']');
+  for (const char* name : {"hidden_act", "architectures", "id2label", "frobnicate"})
+    EXPECT_THAT(
+        [&] {
+          hf::parse_config(fmt::format(R"({}, "{}": {}}})", kSmall, name, deep), "config.json");
+        },
+        testing::ThrowsMessage<Error>(testing::HasSubstr("nested")))
+        << name;
 }
 
 }  // namespace

@@ -53,6 +53,46 @@ void scale_yarn(const RopeSpec& spec, std::vector<double>& w) {
   }
 }
 
+void positive(double value, const char* name) {
+  if (!(value > 0) || !std::isfinite(value))
+    throw Error("rope: {} must be a positive number, got {}", name, value);
+}
+
+void check_scaling(const RopeSpec& spec) {
+  positive(spec.factor, "factor");
+  if (spec.scaling != Scaling::linear)
+    positive(spec.original_max, "original_max_position_embeddings");
+  if (spec.scaling == Scaling::llama3 && !(spec.high_freq_factor > spec.low_freq_factor))
+    throw Error("rope: high_freq_factor ({}) must be above low_freq_factor ({})",
+                spec.high_freq_factor, spec.low_freq_factor);
+  if (spec.scaling == Scaling::longrope) {
+    const auto pairs = static_cast<size_t>(spec.rotary_dim / 2);
+    if (spec.short_factor.size() != pairs || spec.long_factor.size() != pairs)
+      throw Error("rope: longrope needs {} short and long factors, got {} and {}", pairs,
+                  spec.short_factor.size(), spec.long_factor.size());
+  }
+}
+
+// Numbers that are fine one by one may still give tables of NaN.
+void check_result(const RopeSpec& spec) {
+  // Published models turn their fastest dims by one radian from token to token; at a thousand times
+  // that nothing but noise is left.
+  constexpr double kFastest = 1000;
+  for (const double length : {1.0, 2 * spec.original_max}) {
+    const auto w = inverse_frequencies(spec, static_cast<int64_t>(std::min(length, 1e9)));
+    for (size_t i = 0; i < w.size(); ++i) {
+      if (w[i] > 0 && w[i] <= kFastest) continue;
+      throw Error(
+          "rope: theta {}, scaling and factors turn pair {} by {} radians from token to token; "
+          "that must lie in (0, {}]",
+          spec.theta, i, w[i], kFastest);
+    }
+  }
+  if (const double scale = magnitude(spec); !(scale > 0 && scale <= kFastest))
+    throw Error("rope: the factors multiply cos and sin by {}; that must lie in (0, {}]", scale,
+                kFastest);
+}
+
 }  // namespace
 
 RopeSpec::Scaling parse_scaling(const std::string& name) {
@@ -69,27 +109,12 @@ RopeSpec::Scaling parse_scaling(const std::string& name) {
 }
 
 void check(const RopeSpec& spec) {
-  const auto positive = [](double value, const char* name) {
-    if (!(value > 0) || !std::isfinite(value))
-      throw Error("rope: {} must be a positive number, got {}", name, value);
-  };
   if (spec.rotary_dim <= 0 || spec.rotary_dim % 2 != 0)
     throw Error("rope: the number of rotated dims must be positive and even, got {}",
                 spec.rotary_dim);
   positive(spec.theta, "rope_theta");
-  if (spec.scaling == Scaling::none) return;
-  positive(spec.factor, "factor");
-  if (spec.scaling != Scaling::linear)
-    positive(spec.original_max, "original_max_position_embeddings");
-  if (spec.scaling == Scaling::llama3 && !(spec.high_freq_factor > spec.low_freq_factor))
-    throw Error("rope: high_freq_factor ({}) must be above low_freq_factor ({})",
-                spec.high_freq_factor, spec.low_freq_factor);
-  if (spec.scaling == Scaling::longrope) {
-    const auto pairs = static_cast<size_t>(spec.rotary_dim / 2);
-    if (spec.short_factor.size() != pairs || spec.long_factor.size() != pairs)
-      throw Error("rope: longrope needs {} short and long factors, got {} and {}", pairs,
-                  spec.short_factor.size(), spec.long_factor.size());
-  }
+  if (spec.scaling != Scaling::none) check_scaling(spec);
+  check_result(spec);
 }
 
 std::vector<double> inverse_frequencies(const RopeSpec& spec, int64_t length) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 
 namespace rhea::checkpoint {
 
@@ -15,10 +16,12 @@ bool is_fp8(const TensorView& tensor) {
 }
 
 int64_t fp8_block_size(const std::filesystem::path& folder) {
-  constexpr int64_t kDefault = 128;
+  constexpr int64_t kDefault = 128, kLargest = 1 << 20;
   const auto path = folder / "config.json";
   if (!std::filesystem::exists(path)) return kDefault;
-  const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
+  const std::string text = read_file(path);
+  check_json_depth(text, path.string());
+  const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) throw Error("{} is not a JSON object", path.string());
   const auto quantization = json.find("quantization_config");
   if (quantization == json.end() || !quantization->is_object() ||
@@ -26,9 +29,10 @@ int64_t fp8_block_size(const std::filesystem::path& folder) {
     return kDefault;
   const auto& size = (*quantization)["weight_block_size"];
   const bool square = size.is_array() && size.size() == 2 && size[0].is_number_unsigned() &&
-                      size[0] == size[1] && size[0] > 0;
+                      size[0] == size[1] && size[0] > 0 && size[0] <= kLargest;
   if (!square)
-    throw Error("{}: weight_block_size {} is not two equal numbers", path.string(), size.dump());
+    throw Error("{}: weight_block_size {} is not two equal numbers in [1, {}]", path.string(),
+                size.dump(), kLargest);
   return size[0].get<int64_t>();
 }
 

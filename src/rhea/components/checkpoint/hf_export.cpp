@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/hf_rows.h"
@@ -100,10 +101,10 @@ void write_config(const fs::path& folder, const HfAssets& assets, DType dtype) {
                  assets.folder.string());
     return;
   }
+  const std::string name = assets.config_json.empty() ? original.string() : "the run's config.json";
+  check_json_depth(text, name);
   auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!json.is_object())
-    throw Error("{} is not a JSON object",
-                assets.config_json.empty() ? original.string() : "the run's config.json");
+  if (!json.is_object()) throw Error("{} is not a JSON object", name);
   if (json.contains("dtype")) json["dtype"] = long_name(dtype);  // newer spelling
   json["torch_dtype"] = long_name(dtype);
   json.erase("quantization_config");  // the export is not quantized, whatever was loaded

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/components/checkpoint/checksum.h"
 #include "rhea/components/safetensors/header.h"
 
@@ -177,13 +178,9 @@ Manifest parse_manifest(std::string_view text, std::string_view where) {
   zeroed.replace(at, kSealDigits, kZeros);
   if (hex(hash_of(zeroed)) != text.substr(at, kSealDigits))
     throw Error("{}: its checksum is wrong; the file is damaged", where);
+  check_json_depth(text, where);
   try {
-    // Printing a value takes stack for each level of it.
-    static constexpr int kMaxDepth = 200;
-    return from_json(Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
-      if (depth > kMaxDepth) throw Error("values are nested more than {} deep", kMaxDepth);
-      return true;
-    }));
+    return from_json(Json::parse(text));
   } catch (const std::exception& error) {
     throw Error("{}: {}", where, error.what());
   }

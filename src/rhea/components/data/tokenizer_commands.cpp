@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
@@ -81,6 +82,20 @@ std::string decode(const Tokenizer& tokenizer, std::vector<int32_t> ids,
   return tokenizer.decode(ids);
 }
 
+// A list of whole numbers; anything else would be rounded or cut to one in silence.
+std::vector<int32_t> token_ids(const json& list) {
+  if (!list.is_array()) throw Error("expected a list of token ids, found {}", list.type_name());
+  std::vector<int32_t> ids;
+  for (const json& id : list) {
+    if (!id.is_number_integer())
+      throw Error("id {} of the list is {}, not a whole number", ids.size(), id.type_name());
+    if (id < 0 || id > std::numeric_limits<int32_t>::max())
+      throw Error("id {} of the list is {}, which no token has", ids.size(), id.dump());
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
 std::string describe_token(const Tokenizer& tokenizer, std::optional<int32_t> id) {
   return id ? fmt::format("{} (id {})", tokenizer.token_text(*id), *id) : "none";
 }
@@ -108,7 +123,7 @@ void tokenizer_decode(const TokenizerCodeOptions& options, std::istream& input,
   const EncodeOptions encode = encode_options(options);
   if (options.jsonl) {
     for_each_json_line(input, [&](const json& ids) {
-      output << json(decode(*tokenizer, ids.get<std::vector<int32_t>>(), encode)).dump() << "\n";
+      output << json(decode(*tokenizer, token_ids(ids), encode)).dump() << "\n";
     });
     return;
   }

@@ -89,6 +89,20 @@ TEST(TokenizerCommands, errors_name_the_line) {
       EXPECT_NE(std::string(error.what()).find(problem), std::string::npos) << error.what();
     }
   }
+  for (const auto& [input, problem] :
+       {std::pair{"5", "line 1: expected a list of token ids, found number"},
+        {"[1]\n{}", "line 2: expected a list of token ids, found object"},
+        {"[1.5]", "line 1: id 0 of the list is number, not a whole number"},
+        {"[1, true]", "line 1: id 1 of the list is boolean"},
+        {"[4294967297]", "line 1: id 0 of the list is 4294967297, which no token has"},
+        {"[-1]", "line 1: id 0 of the list is -1, which no token has"}}) {
+    try {
+      decode(options, input);
+      FAIL() << input;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(problem), std::string::npos) << error.what();
+    }
+  }
   EXPECT_THROW(decode({}, "1 2 x"), Error);
   EXPECT_THROW(decode({}, "99999"), Error);
 }

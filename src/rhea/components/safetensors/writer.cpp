@@ -11,12 +11,14 @@
 #include <unordered_set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/output_file.h"
 
 namespace rhea::safetensors {
 
 Writer::Writer(const std::filesystem::path& path, std::span<const TensorSpec> tensors,
                const std::map<std::string, std::string>& metadata)
     : path_(path), temporary_(path) {
+  check_output_file(path);
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {

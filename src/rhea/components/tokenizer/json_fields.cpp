@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 
 namespace rhea::tokenizer {
 namespace {
@@ -19,6 +20,7 @@ std::string excerpt(const Json& value) {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& name) {
+  check_json_depth(text, name);
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/base/mapped_file.h"
 
 namespace rhea::models::hf {
@@ -48,6 +50,13 @@ constexpr std::string_view kNoEffect[] = {"architectures",
                                           "problem_type",
                                           "transformers.js_config"};
 
+// Beyond them a number is damage, not a model.
+constexpr int64_t kLargestSize = 1 << 20;
+constexpr int64_t kLargestVocabulary = 1 << 22;
+constexpr int64_t kMostLayers = 10'000;
+constexpr double kMostParameters = 1e15;
+constexpr int64_t kMostPositions = std::numeric_limits<int32_t>::max();
+
 // Reads fields of one object and remembers which were read.
 class Fields {
  public:
@@ -60,12 +69,16 @@ class Fields {
     used_.insert(name);
     return object_[name];
   }
-  int64_t integer(const char* name, std::optional<int64_t> fallback = {}) {
+  int64_t integer(const char* name, std::optional<int64_t> fallback = {},
+                  int64_t largest = kLargestSize) {
     used_.insert(name);
     if (!has(name)) return required(name, fallback);
     const json& value = object_[name];
-    if (!value.is_number_integer() || value.get<int64_t>() <= 0)
-      throw Error("{}: {} must be a positive integer, got {}", origin_, name, value.dump());
+    // As a double, because json converts its unsigned and signed numbers into each other unchecked.
+    const double size = value.is_number_integer() ? value.get<double>() : 0;
+    if (size < 1 || size > static_cast<double>(largest))
+      throw Error("{}: {} must be a positive integer of at most {}, got {}", origin_, name, largest,
+                  value.dump());
     return value.get<int64_t>();
   }
   double number(const char* name, std::optional<double> fallback = {}) {
@@ -158,7 +171,13 @@ void read_rope(Fields& top, const std::string& origin, nn::RopeFields& rope) {
   rope.theta = inner_theta != 0 ? inner_theta : (top_theta != 0 ? top_theta : 10000);
   const std::string type = inner.text("rope_type", inner.text("type", "default"));
   inner.text("type", "default");
-  const auto scaling = nn::parse_scaling(type);
+  const auto scaling = [&] {
+    try {
+      return nn::parse_scaling(type);
+    } catch (const Error& error) {
+      throw Error("{}: {}: {}", origin, place, error.what());
+    }
+  }();
   rope.scaling = type == "default" ? "none" : type;
   inner.only("partial_rotary_factor", {1.0, 1});
   using Scaling = nn::RopeSpec::Scaling;
@@ -195,12 +214,26 @@ void read_rope(Fields& top, const std::string& origin, nn::RopeFields& rope) {
   inner.refuse_unknown();
 }
 
+// Counted in floating point: sizes that are fine one by one may overflow an integer together.
+void check_total(const DecoderSizes& sizes, int64_t head_dim, const std::string& origin) {
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  const double attention =
+      number(sizes.dim) * number(head_dim) * 2 * (number(sizes.n_heads) + number(sizes.n_kv_heads));
+  const double layer = attention + 3 * number(sizes.dim) * number(sizes.hidden_dim);
+  const double total =
+      number(sizes.n_layers) * layer + 2 * number(sizes.vocab_size) * number(sizes.dim);
+  if (total > kMostParameters)
+    throw Error("{}: its sizes make a model of {:.3g} parameters, more than any machine holds",
+                origin, total);
+}
+
 }  // namespace
 
 std::span<const std::string_view> model_types() { return kModelTypes; }
 
 PublishedConfig parse_config(std::string_view text, std::string_view origin_view) {
   const std::string origin(origin_view);
+  check_json_depth(text, origin);
   json document;
   try {
     document = json::parse(text);
@@ -223,7 +256,7 @@ PublishedConfig parse_config(std::string_view text, std::string_view origin_view
   }
   DecoderSizes& sizes = config.sizes;
   sizes.dim = top.integer("hidden_size");
-  sizes.n_layers = top.integer("num_hidden_layers");
+  sizes.n_layers = top.integer("num_hidden_layers", {}, kMostLayers);
   sizes.n_heads = top.integer("num_attention_heads");
   sizes.n_kv_heads = top.integer("num_key_value_heads", sizes.n_heads);
   if (sizes.n_heads % sizes.n_kv_heads != 0)
@@ -240,8 +273,10 @@ PublishedConfig parse_config(std::string_view text, std::string_view origin_view
   }
   top.raw("head_dim");
   sizes.hidden_dim = top.integer("intermediate_size");
-  sizes.vocab_size = top.integer("vocab_size");
+  sizes.vocab_size = top.integer("vocab_size", {}, kLargestVocabulary);
   sizes.norm_eps = top.number("rms_norm_eps", 1e-6);
+  if (!(sizes.norm_eps >= 0 && sizes.norm_eps <= 1))
+    throw Error("{}: rms_norm_eps must lie in [0, 1], got {}", origin, sizes.norm_eps);
   sizes.tied = top.flag("tie_word_embeddings", false);
   sizes.qk_norm = qwen3;
   sizes.qkv_bias = sizes.o_bias = top.flag("attention_bias", false);
@@ -261,10 +296,11 @@ PublishedConfig parse_config(std::string_view text, std::string_view origin_view
     top.raw("layer_types");
   }
   config.rope.max_position_embeddings =
-      top.integer("max_position_embeddings", qwen3 ? 32768 : 2048);
+      top.integer("max_position_embeddings", qwen3 ? 32768 : 2048, kMostPositions);
   read_rope(top, origin, config.rope);
   top.refuse_unknown();
   const int64_t head_dim = sizes.head_dim != 0 ? sizes.head_dim : sizes.dim / sizes.n_heads;
+  check_total(sizes, head_dim, origin);
   config.rope.dim = head_dim;
   try {
     nn::check(config.rope.spec());

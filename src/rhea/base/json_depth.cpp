@@ -1,0 +1,29 @@
+// Counts brackets outside of strings.
+#include "rhea/base/json_depth.h"
+
+#include <cstddef>
+
+#include "rhea/base/error.h"
+
+namespace rhea {
+
+void check_json_depth(std::string_view json, std::string_view where) {
+  int depth = 0;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') {
+      for (++i; i < json.size() && json[i] != '"'; ++i)
+        if (json[i] == '\\') ++i;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxJsonDepth)
+        throw Error(
+            "{}: values are nested more than {} deep (byte {}); the file is damaged or is not what "
+            "its name says",
+            where, kMaxJsonDepth, i);
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+}
+
+}  // namespace rhea
