@@ -132,11 +132,72 @@ RHEA_INLINE void write_block(const vec (&acc)[Rows][Vectors], float* c, int64_t 
   }
 }
 
+// Writes a block rounded to bf16.
+template <int Rows, int Vectors>
+RHEA_INLINE void write_block_bf16(const vec (&acc)[Rows][Vectors], uint16_t* c, int64_t ldc,
+                                  int64_t columns) {
+  constexpr int kColumns = Vectors * kVector;
+#if RHEA_ISA == 3
+  // The dot product has flushed subnormals already, so the instruction rounds as store_bf16 does.
+  if (Vectors % 2 == 0 && columns >= kColumns) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 8
+      for (int j = 0; j + 1 < Vectors; j += 2)
+        _mm512_storeu_si512(c + i * ldc + j * kVector,
+                            bits_as<__m512i>(_mm512_cvtne2ps_pbh(bits_as<__m512>(acc[i][j + 1]),
+                                                                 bits_as<__m512>(acc[i][j]))));
+    }
+    return;
+  }
+#endif
+  constexpr int kWide = (kColumns + 15) / 16 * 16;
+  float row[kWide] = {};
+  for (int i = 0; i < Rows; ++i) {
+    for (int j = 0; j < Vectors; ++j) store_vec(row + j * kVector, acc[i][j]);
+    for (int64_t j = 0; j < kColumns && j < columns; j += kLanes) {
+      const int64_t n = (columns < kColumns ? columns : kColumns) - j;
+      store_bf16_n(c + i * ldc + j, load(row + j), n < kLanes ? n : kLanes);
+    }
+  }
+}
+
+// What becomes of a block: written to f32 rows, or added to them.
+struct ToF32 {
+  float* c;
+  int64_t ldc, columns;
+  bool add;
+  template <int Rows, int Vectors>
+  __attribute__((always_inline)) void operator()(vec (&acc)[Rows][Vectors]) const {
+    write_block(acc, c, ldc, columns, add);
+  }
+};
+// Written to bf16 rows, after what earlier parts of the reduction have left in `sums` (null: this
+// is the only part).
+struct ToBf16 {
+  uint16_t* c;
+  int64_t ldc, columns;
+  const float* sums;
+  int64_t ld_sums;
+  template <int Rows, int Vectors>
+  __attribute__((always_inline)) void operator()(vec (&acc)[Rows][Vectors]) const {
+    if (sums != nullptr) {
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 8
+        for (int j = 0; j < Vectors; ++j)
+          acc[i][j] = load_vec(sums + i * ld_sums + j * kVector) + acc[i][j];
+      }
+    }
+    write_block_bf16(acc, c, ldc, columns);
+  }
+};
+
 // A block with the left operand in place. `odd`: after the steps one element of the reduction is
 // left, half a word.
-template <class Words, int Rows, int Vectors>
+template <class Words, int Rows, int Vectors, class To>
 RHEA_INLINE void block_in_place(int64_t steps, bool odd, const char* a, int64_t stride,
-                                const float* b, float* c, int64_t ldc, int64_t columns, bool add) {
+                                const float* b, const To& to) {
   vec acc[Rows][Vectors];
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i) {
@@ -160,20 +221,23 @@ RHEA_INLINE void block_in_place(int64_t steps, bool odd, const char* a, int64_t 
     }
     step<Words>(words, b, acc);
   }
-  write_block(acc, c, ldc, columns, add);
+  to(acc);
 }
 // The same with fewer rows at the end of a matrix: each count has its own code, no masks in the
 // loop.
-template <class Words, int Rows, int Vectors>
+template <class Words, int Rows, int Vectors, class To>
 static __attribute__((noinline)) void rows_in_place(int64_t rows, int64_t steps, bool odd,
                                                     const char* a, int64_t stride, const float* b,
-                                                    float* c, int64_t ldc, int64_t columns,
-                                                    bool add) {
+                                                    const To& to) {
   if constexpr (Rows > 0) {
-    if (rows >= Rows)
-      return block_in_place<Words, Rows, Vectors>(steps, odd, a, stride, b, c, ldc, columns, add);
-    rows_in_place<Words, Rows - 1, Vectors>(rows, steps, odd, a, stride, b, c, ldc, columns, add);
+    if (rows >= Rows) return block_in_place<Words, Rows, Vectors>(steps, odd, a, stride, b, to);
+    rows_in_place<Words, Rows - 1, Vectors>(rows, steps, odd, a, stride, b, to);
   }
+}
+template <class Words, int Rows, int Vectors>
+RHEA_INLINE void rows_in_place(int64_t rows, int64_t steps, bool odd, const char* a, int64_t stride,
+                               const float* b, float* c, int64_t ldc, int64_t columns, bool add) {
+  rows_in_place<Words, Rows, Vectors>(rows, steps, odd, a, stride, b, ToF32{c, ldc, columns, add});
 }
 
 // A block with the left operand from a strip.

@@ -25,45 +25,46 @@ void multiply_rows(const ops::RowsBlock& g) {
       const bool last = part + 1 == parts;
       for (int64_t r = 0; r < g.rows; r += kRowsInPlace) {
         const int64_t rows = g.rows - r < kRowsInPlace ? g.rows - r : kRowsInPlace;
-        // An f32 result is its own place for partial sums.
-        float* sums = g.bf16_result ? g.scratch + (parts == 1 ? 0 : r * kPanelColumns)
-                                    : static_cast<float*>(g.c) + r * g.ldc + n;
-        const int64_t ld_sums = g.bf16_result ? kPanelColumns : g.ldc;
-        for (int64_t j = 0; j < columns; j += kColumns)
-          rows_in_place<Words, kRowsInPlace, kVectorsInPlace>(
-              rows, to - from, odd && last, g.a + r * g.a_stride + from * 4, g.a_stride,
-              panel + from * kPanelColumns + j, sums + j, ld_sums,
-              g.bf16_result ? kPanelColumns : columns - j, part > 0);
-        if (!g.bf16_result || !last) continue;
-        for (int64_t i = 0; i < rows; ++i) {
-          uint16_t* c = static_cast<uint16_t*>(g.c) + (r + i) * g.ldc + n;
-          for (int64_t j = 0; j < columns; j += kLanes) {
-            const f32x16 x = load(sums + i * kPanelColumns + j);
-            columns - j >= kLanes ? store_bf16(c + j, x) : store_bf16_n(c + j, x, columns - j);
-          }
+        const char* a = g.a + r * g.a_stride + from * 4;
+        for (int64_t j = 0; j < columns; j += kColumns) {
+          const auto block = [&](const auto& write) {
+            rows_in_place<Words, kRowsInPlace, kVectorsInPlace>(
+                rows, to - from, odd && last, a, g.a_stride, panel + from * kPanelColumns + j,
+                write);
+          };
+          float* sums = g.scratch + r * kPanelColumns + j;
+          if (!g.bf16_result)  // an f32 result is its own place for partial sums
+            block(
+                ToF32{static_cast<float*>(g.c) + r * g.ldc + n + j, g.ldc, columns - j, part > 0});
+          else if (!last)
+            block(ToF32{sums, kPanelColumns, kPanelColumns, part > 0});
+          else
+            block(ToBf16{static_cast<uint16_t*>(g.c) + r * g.ldc + n + j, g.ldc, columns - j,
+                         part > 0 ? sums : nullptr, kPanelColumns});
         }
       }
     }
   }
 }
 
-RHEA_INLINE void pack_strip(F32Words, const char* src, int64_t ld, int64_t columns, int64_t k,
-                            uint32_t* dst) {
-  copy_rows<kStripRows>(reinterpret_cast<const float*>(src), ld / 4, columns, k,
-                        reinterpret_cast<float*>(dst));
+// 64 columns of the stored left operand as four strips.
+RHEA_INLINE void pack_strips(F32Words, const char* src, int64_t ld, int64_t columns, int64_t k,
+                             PackedWords dst) {
+  copy_rows<ops::kRowsPerStrip>(reinterpret_cast<const float*>(src), ld / 4, columns, k, dst);
 }
-RHEA_INLINE void pack_strip(Bf16Words, const char* src, int64_t ld, int64_t columns, int64_t k,
-                            uint32_t* dst) {
-  interleave_rows<kStripRows>(reinterpret_cast<const uint16_t*>(src), ld / 2, columns, k, dst);
+RHEA_INLINE void pack_strips(Bf16Words, const char* src, int64_t ld, int64_t columns, int64_t k,
+                             PackedWords dst) {
+  interleave_rows<ops::kRowsPerStrip>(reinterpret_cast<const uint16_t*>(src), ld / 2, columns, k,
+                                      dst);
 }
 
 template <class Words>
 void multiply_strip(const ops::StripBlock& g) {
   constexpr int kColumns = kVectorsInStrip * kVector;
-  constexpr int64_t kElement = 4 / Words::kPair;
   const int64_t steps = (g.k + Words::kPair - 1) / Words::kPair;
-  for (int64_t r = 0; r < g.rows; r += kStripRows)
-    pack_strip(Words{}, g.a + r * kElement, g.a_stride, g.rows - r, g.k, g.scratch + r * steps);
+  // A cache line more than the strip: strips a power of two apart would meet in few sets.
+  const int64_t strip = steps * kStripRows + 64;
+  pack_strips(Words{}, g.a, g.a_stride, g.rows, g.k, {g.scratch, kStripRows, strip});
   // The columns of a panel pass by the whole strip, which stays in L2.
   for (int64_t n = 0; n < g.columns; n += kColumns) {
     const float* panel =
@@ -75,27 +76,32 @@ void multiply_strip(const ops::StripBlock& g) {
       if (r + 2 * kRowsInStrip <= g.rows)
         prefetch_tile(c + kRowsInStrip * g.ldc, g.ldc, kRowsInStrip, kColumns);
       block_in_strip<Words, kRowsInStrip, kVectorsInStrip>(
-          rows, steps, g.scratch + r / kStripRows * kStripRows * steps + r % kStripRows, panel, c,
-          g.ldc, g.columns - n, g.add);
+          rows, steps, g.scratch + r / kStripRows * strip + r % kStripRows, panel, c, g.ldc,
+          g.columns - n, g.add);
     }
   }
 }
 
-template <class Element>
+template <class Element, Stores kStores>
 void pack_nk(const void* src, int64_t ld, int64_t columns, int64_t k, int64_t depth, void* panel) {
-  pack_panel_nk(static_cast<const Element*>(src), ld, columns, k, depth, panel);
+  pack_panel_nk<kStores>(static_cast<const Element*>(src), ld, columns, k, depth, panel);
+  finish_stores<kStores>();
 }
-template <class Element>
+template <class Element, Stores kStores>
 void pack_kn(const void* src, int64_t ld, int64_t columns, int64_t k, int64_t depth, void* panel) {
-  pack_panel_kn(static_cast<const Element*>(src), ld, columns, k, depth, panel);
+  pack_panel_kn<kStores>(static_cast<const Element*>(src), ld, columns, k, depth, panel);
+  finish_stores<kStores>();
 }
 
 }  // namespace
 
 extern const ops::PanelKernels kPanelKernels;
-constexpr ops::PanelKernels kPanelKernels = {{pack_nk<float>, pack_nk<uint16_t>},
-                                             {pack_kn<float>, pack_kn<uint16_t>},
-                                             {multiply_rows<F32Words>, multiply_rows<Bf16Words>},
-                                             {multiply_strip<F32Words>, multiply_strip<Bf16Words>}};
+constexpr ops::PanelKernels kPanelKernels = {
+    {pack_nk<float, Stores::cached>, pack_nk<uint16_t, Stores::cached>},
+    {pack_kn<float, Stores::cached>, pack_kn<uint16_t, Stores::cached>},
+    {pack_nk<float, Stores::streamed>, pack_nk<uint16_t, Stores::streamed>},
+    {pack_kn<float, Stores::streamed>, pack_kn<uint16_t, Stores::streamed>},
+    {multiply_rows<F32Words>, multiply_rows<Bf16Words>},
+    {multiply_strip<F32Words>, multiply_strip<Bf16Words>}};
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE

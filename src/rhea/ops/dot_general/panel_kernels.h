@@ -31,13 +31,13 @@ struct StripBlock {
   float* c;
   int64_t ldc;
   bool add;           // to what c holds
-  uint32_t* scratch;  // strip_scratch_bytes
+  uint32_t* scratch;  // kStripScratchBytes
 };
+// Rows of a StripBlock, at most.
+inline constexpr int64_t kRowsPerStrip = 64;
 // Longest reduction of a strip, in steps of one f32 or two bf16: the strip must stay in L2.
 inline constexpr int64_t kStripSteps = 1024;
-constexpr int64_t strip_scratch_bytes(int64_t rows) {
-  return (rows + 15) / 16 * 16 * kStripSteps * 4;
-}
+inline constexpr int64_t kStripScratchBytes = kRowsPerStrip / 16 * (kStripSteps * 16 + 64) * 4;
 
 // One panel of 64 columns from a row-major matrix whose rows are `ld` elements apart.
 using PackPanelFn = void (*)(const void* src, int64_t ld, int64_t columns, int64_t k, int64_t depth,
@@ -47,6 +47,10 @@ struct PanelKernels {
   // Index 0: 4-byte elements (f32), 1: 2-byte elements (bf16).
   PackPanelFn pack_nk[2];
   PackPanelFn pack_kn[2];
+  // The same with stores past the caches, for panels that nobody reads soon; they must lie on
+  // cache lines.
+  PackPanelFn stream_nk[2];
+  PackPanelFn stream_kn[2];
   void (*rows[2])(const RowsBlock& block);
   void (*strip[2])(const StripBlock& block);
 };

@@ -34,7 +34,6 @@ using ir::OpInstance;
 // Items are blocks of rows by groups of panels. A thread that takes neighbouring items keeps its
 // rows of A in L2, so small groups cost nothing and leave work to share.
 constexpr int64_t kRowsPerBlock = 256;
-constexpr int64_t kRowsPerStrip = 64;
 constexpr int64_t kRowsWorthPacking = 32;
 
 struct State {
@@ -137,8 +136,7 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
     plan.grid.push_back(items);
   }
   if (state->packs) plan.workspace_bytes = state->num_panels * state->panel_bytes;
-  plan.scratch_bytes =
-      p.a_transposed ? strip_scratch_bytes(kRowsPerStrip) : kRowsPerBlock * kPanel * 4;
+  plan.scratch_bytes = p.a_transposed ? kStripScratchBytes : kRowsPerBlock * kPanel * 4;
   plan.strided_in = state->packs ? 3 : 1;
   plan.strided_out = 1;
   plan.note = fmt::format("{} rows by {} columns an item{}", state->rows_per_item,

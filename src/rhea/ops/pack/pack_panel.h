@@ -38,9 +38,27 @@ RHEA_INLINE void transpose_16(__m512i (&r)[16]) {
 }
 #endif
 
+// Cached: the words are read again soon. Streamed: they go to memory past the caches, which saves
+// reading the lines first; each store is a whole line, and finish_stores() ends a stretch of them.
+enum class Stores { cached, streamed };
+template <Stores kStores>
+RHEA_INLINE void put_words(uint32_t* p, u32x16 words) {
+#if RHEA_ISA >= 2
+  if constexpr (kStores == Stores::streamed)
+    return _mm512_stream_si512(reinterpret_cast<__m512i*>(p), bits_as<__m512i>(words));
+#endif
+  __builtin_memcpy(p, &words, 64);
+}
+template <Stores kStores>
+RHEA_INLINE void finish_stores() {
+#if RHEA_ISA >= 2
+  if constexpr (kStores == Stores::streamed) _mm_sfence();
+#endif
+}
+
 // dst[s][c] = word s of row c for `steps` whole words of `columns` rows, `stride` bytes apart;
 // missing columns up to Width are zero.
-template <int Width>
+template <int Width, Stores kStores>
 RHEA_INLINE void transpose_words(const char* src, int64_t stride, int64_t columns, int64_t steps,
                                  uint32_t* dst) {
 #if RHEA_ISA >= 2
@@ -54,7 +72,8 @@ RHEA_INLINE void transpose_words(const char* src, int64_t stride, int64_t column
         r[i] = c + i < columns ? _mm512_maskz_loadu_epi32(valid, src + (c + i) * stride + 4 * s)
                                : _mm512_setzero_si512();
       transpose_16(r);
-      for (int64_t i = 0; i < count; ++i) _mm512_storeu_si512(dst + (s + i) * Width + c, r[i]);
+      for (int64_t i = 0; i < count; ++i)
+        put_words<kStores>(dst + (s + i) * Width + c, bits_as<u32x16>(r[i]));
     }
   }
 #else
@@ -68,23 +87,54 @@ RHEA_INLINE void transpose_words(const char* src, int64_t stride, int64_t column
 #endif
 }
 
-// dst[s][c] = (row 2s, row 2s+1) at column c, for `steps` pairs of bf16 rows; missing columns up to
-// Width and a missing last row are zero. Rows are far apart, so no hardware prefetcher sees them
-// coming: they are touched some steps ahead.
-template <int Width>
+// Where packed words go: step s of column c lies at s * step + c / 16 * group + c % 16.
+struct PackedWords {
+  uint32_t* at;
+  int64_t step, group;
+};
+
+// Rows are far apart, so no hardware prefetcher sees them coming: they are touched some steps
+// ahead.
+constexpr int64_t kPackAhead = 8;
+template <int Width, class Element>
+RHEA_INLINE void touch_row(const Element* row) {
+  for (int c = 0; c < Width; c += 64 / static_cast<int>(sizeof(Element)))
+    __builtin_prefetch(row + c);
+}
+
+// Word (s, c) = (row 2s, row 2s+1) at column c, for pairs of bf16 rows; missing columns up to Width
+// and a missing last row are zero.
+template <int Width, Stores kStores = Stores::cached>
 RHEA_INLINE void interleave_rows(const uint16_t* src, int64_t ld, int64_t columns, int64_t rows,
-                                 uint32_t* dst) {
-  constexpr int kAhead = 8;
-  const int64_t steps = (rows + 1) / 2;
-  for (int64_t s = 0; s < steps; ++s) {
-    const uint16_t* first = src + 2 * s * ld;
-    const bool has_second = 2 * s + 1 < rows;
-    if (2 * (s + kAhead) + 1 < rows) {
-      for (int c = 0; c < Width; c += 32) {
-        __builtin_prefetch(first + 2 * kAhead * ld + c);
-        __builtin_prefetch(first + (2 * kAhead + 1) * ld + c);
+                                 PackedWords dst) {
+  int64_t s = 0;
+#if RHEA_ISA >= 2
+  if (columns >= Width) {
+    alignas(64) static constexpr uint16_t kZip[2][32] = {
+        {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+         8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
+        {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
+         24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
+    const __m512i low = _mm512_load_si512(kZip[0]), high = _mm512_load_si512(kZip[1]);
+    for (; 2 * s + 1 < rows; ++s) {
+      const uint16_t* first = src + 2 * s * ld;
+      if (2 * (s + kPackAhead) + 1 < rows) {
+        touch_row<Width>(first + 2 * kPackAhead * ld);
+        touch_row<Width>(first + (2 * kPackAhead + 1) * ld);
+      }
+      uint32_t* to = dst.at + s * dst.step;
+#pragma GCC unroll 4
+      for (int c = 0; c < Width; c += 32, to += 2 * dst.group) {
+        const __m512i a = _mm512_loadu_si512(first + c), b = _mm512_loadu_si512(first + ld + c);
+        put_words<kStores>(to, bits_as<u32x16>(_mm512_permutex2var_epi16(a, low, b)));
+        put_words<kStores>(to + dst.group, bits_as<u32x16>(_mm512_permutex2var_epi16(a, high, b)));
       }
     }
+  }
+#endif
+  for (; 2 * s < rows; ++s) {
+    const uint16_t* first = src + 2 * s * ld;
+    const bool has_second = 2 * s + 1 < rows;
     for (int c = 0; c < Width; c += 16) {
       const int64_t valid = columns - c < 0 ? 0 : columns - c;
       const u16x16 low = valid >= 16 ? load_u16(first + c) : load_u16_n(first + c, valid);
@@ -93,24 +143,22 @@ RHEA_INLINE void interleave_rows(const uint16_t* src, int64_t ld, int64_t column
         high = valid >= 16 ? load_u16(first + ld + c) : load_u16_n(first + ld + c, valid);
       const u32x16 words =
           __builtin_convertvector(low, u32x16) | (__builtin_convertvector(high, u32x16) << 16);
-      __builtin_memcpy(dst + s * Width + c, &words, 64);
+      put_words<kStores>(dst.at + s * dst.step + c / 16 * dst.group, words);
     }
   }
 }
 
-// dst[s][c] = row s at column c, for f32 rows; missing columns up to Width are zero.
-template <int Width>
+// Word (s, c) = row s at column c, for f32 rows; missing columns up to Width are zero.
+template <int Width, Stores kStores = Stores::cached>
 RHEA_INLINE void copy_rows(const float* src, int64_t ld, int64_t columns, int64_t rows,
-                           float* dst) {
-  constexpr int kAhead = 8;
+                           PackedWords dst) {
   for (int64_t s = 0; s < rows; ++s) {
     const float* row = src + s * ld;
-    if (s + kAhead < rows) {
-      for (int c = 0; c < Width; c += 16) __builtin_prefetch(row + kAhead * ld + c);
-    }
+    if (s + kPackAhead < rows) touch_row<Width>(row + kPackAhead * ld);
     for (int c = 0; c < Width; c += 16) {
       const int64_t valid = columns - c < 0 ? 0 : columns - c;
-      store(dst + s * Width + c, valid >= 16 ? load(row + c) : load_n(row + c, valid));
+      const f32x16 x = valid >= 16 ? load(row + c) : load_n(row + c, valid);
+      put_words<kStores>(dst.at + s * dst.step + c / 16 * dst.group, bits_as<u32x16>(x));
     }
   }
 }
@@ -118,14 +166,14 @@ RHEA_INLINE void copy_rows(const float* src, int64_t ld, int64_t columns, int64_
 // A whole panel of 64 columns whose reduction has `k` elements, `depth` with padding; Element is
 // float or uint16_t. nk: columns are rows of the matrix (ld elements apart), the reduction is
 // contiguous.
-template <class Element>
+template <Stores kStores = Stores::cached, class Element>
 RHEA_INLINE void pack_panel_nk(const Element* src, int64_t ld, int64_t columns, int64_t k,
                                int64_t depth, void* panel) {
   constexpr int64_t kPair = 4 / static_cast<int64_t>(sizeof(Element));
   uint32_t* dst = static_cast<uint32_t*>(panel);
   const int64_t whole = k / kPair;
   const int64_t bytes = static_cast<int64_t>(sizeof(Element));
-  transpose_words<64>(reinterpret_cast<const char*>(src), ld * bytes, columns, whole, dst);
+  transpose_words<64, kStores>(reinterpret_cast<const char*>(src), ld * bytes, columns, whole, dst);
   int64_t done = whole;
   if constexpr (kPair == 2) {
     if (k % 2 != 0) {
@@ -136,16 +184,18 @@ RHEA_INLINE void pack_panel_nk(const Element* src, int64_t ld, int64_t columns, 
   __builtin_memset(dst + done * 64, 0, static_cast<uint64_t>(depth / kPair - done) * 256);
 }
 // kn: columns are contiguous, the reduction runs along rows ld elements apart.
+template <Stores kStores = Stores::cached>
 RHEA_INLINE void pack_panel_kn(const float* src, int64_t ld, int64_t columns, int64_t k,
                                int64_t depth, void* panel) {
-  float* dst = static_cast<float*>(panel);
-  copy_rows<64>(src, ld, columns, k, dst);
+  uint32_t* dst = static_cast<uint32_t*>(panel);
+  copy_rows<64, kStores>(src, ld, columns, k, {dst, 64, 16});
   __builtin_memset(dst + k * 64, 0, static_cast<uint64_t>(depth - k) * 256);
 }
+template <Stores kStores = Stores::cached>
 RHEA_INLINE void pack_panel_kn(const uint16_t* src, int64_t ld, int64_t columns, int64_t k,
                                int64_t depth, void* panel) {
   uint32_t* dst = static_cast<uint32_t*>(panel);
-  interleave_rows<64>(src, ld, columns, k, dst);
+  interleave_rows<64, kStores>(src, ld, columns, k, {dst, 64, 16});
   const int64_t done = (k + 1) / 2;
   __builtin_memset(dst + done * 64, 0, static_cast<uint64_t>(depth / 2 - done) * 256);
 }
