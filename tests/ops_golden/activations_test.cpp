@@ -1,4 +1,4 @@
-// Activations, softmax, logsumexp and the rounding of conversions.
+// Activations, softmax, logsumexp, top-k and the rounding of conversions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -123,6 +123,34 @@ TEST(Golden, RoundingIsExact) {
       }
     }
   }
+}
+
+// Values are exact; among equal ones the lowest index comes first.
+TEST(Golden, TopK) {
+  const safetensors::File file(RHEA_SOURCE_DIR "/tests/data/golden/ops/topk.safetensors");
+  int cases = 0;
+  for (const auto& tensor : file.tensors()) {
+    if (!tensor.name.ends_with(".x")) continue;
+    ++cases;
+    const std::string name = tensor.name.substr(0, tensor.name.size() - 2);
+    SCOPED_TRACE(name);
+    const auto x = safetensors::read_vector<double>(file.at(tensor.name));
+    const auto values = safetensors::read_vector<double>(file.at(name + ".values"));
+    const auto indices = safetensors::read_vector<double>(file.at(name + ".indices_stable"));
+    ir::Graph graph;
+    const Value in = graph.input("x", {DType::f32, tensor.shape});
+    const auto chosen = top_k(in, file.at(name + ".values").shape.back());
+    graph.output("values", chosen[0]);
+    graph.output("indices", chosen[1]);
+    const auto got = run_graph(graph, {{"x", x}}, Isa::plain);
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_TRUE(std::isnan(values[i]) ? std::isnan(got.at("values")[i])
+                                        : got.at("values")[i] == values[i])
+          << "element " << i << ": expected " << values[i] << ", got " << got.at("values")[i];
+      EXPECT_EQ(got.at("indices")[i], indices[i]) << "element " << i;
+    }
+  }
+  EXPECT_EQ(cases, 7);
 }
 
 }  // namespace

@@ -132,6 +132,11 @@ Value gelu(Value x, bool approximate, Where where = Where::current());
 extern const OpDef kSoftmax, kLogSumExp;  // over the last dim; softmax in f32, rounded to the dtype
 Value softmax(Value x, Where where = Where::current());
 Value logsumexp(Value x, Where where = Where::current());  // last dim removed
+
+// x[.., N] -> the k largest of each row, largest first, values[.., k] and their places i32 [.., k].
+// NaN counts as the largest; among equals the lowest index comes first. vjp to the chosen elements.
+extern const OpDef kTopK;  // attr k
+std::vector<Value> top_k(Value x, int64_t k, Where where = Where::current());
 extern const OpDef kLayerNorm,
     kLayerNormGrad;  // (x, w_D, b_D), attr eps, flags has_weight, has_bias
 Value layer_norm(Value x, std::optional<Value> w_D, std::optional<Value> b_D, double eps,

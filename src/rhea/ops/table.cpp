@@ -50,6 +50,7 @@ const std::array kTable = {
     &kGelu,
     &kSoftmax,
     &kLogSumExp,
+    &kTopK,
     &kRmsNorm,
     &kRmsNormGrad,
     &kLayerNorm,

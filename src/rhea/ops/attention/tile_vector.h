@@ -98,7 +98,8 @@ RHEA_INLINE void vec_exp2(fvec (&x)[N]) {
 #else
   RHEA_UNROLL for (int i = 0; i < N; ++i) {
     const ivec power = __builtin_convertvector(n[i], ivec) << 23;
-    x[i] = vec_select(input[i] == input[i], (fvec)((ivec)p[i] + power), input[i]);
+    // Beyond the range 2^x is infinite, and NaN stays NaN.
+    x[i] = vec_select(input[i] <= 127.0f, (fvec)((ivec)p[i] + power), input[i] + __builtin_inff());
   }
 #endif
 }

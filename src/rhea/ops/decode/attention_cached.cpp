@@ -134,7 +134,7 @@ const OpDef kAttentionCached{
               {"window", ir::AttrKind::i64, ir::Attr{int64_t{0}}},
               {"softcap", ir::AttrKind::f64, ir::Attr{0.0}}},
     .infer = infer,
-    .shard = [](const OpInstance&) { return std::string("tk!h,!ck!h,!ckv,->tkv"); },
+    .shard = [](const OpInstance&) { return std::string("!tk!h,!ck!h,!ckv,->!tkv"); },
     .cpu = {{.name = "plain", .plan = plan}},
     .cost =
         [](const OpInstance& op) {

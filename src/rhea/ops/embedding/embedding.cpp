@@ -181,7 +181,7 @@ const OpDef kEmbedding{
     .name = "embedding",
     .infer = infer_forward,
     .vjp = vjp,
-    .shard = [](const OpInstance&) { return std::string("vd,t->td"); },
+    .shard = [](const OpInstance&) { return std::string("!vd,t->td"); },
     .cpu = {{"copy_rows", Isa::plain, nullptr, plan_forward}},
     .cost =
         [](const OpInstance& node) {
@@ -203,7 +203,7 @@ const OpDef kEmbeddingGrad{
     .attrs = {{"rows", AttrKind::i64, {}}},
     .infer = infer_grad,
     .vjp = vjp_grad,
-    .shard = [](const OpInstance&) { return std::string("td,t->vd"); },
+    .shard = [](const OpInstance&) { return std::string("td,t->!vd"); },
     .cpu = {{"rows_by_owner", Isa::plain, nullptr, plan_grad}},
     .cost =
         [](const OpInstance& node) {

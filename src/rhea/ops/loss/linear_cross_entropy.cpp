@@ -135,7 +135,7 @@ const OpDef kLinearCrossEntropy{
           return std::vector<Type>{{DType::f32, {}}};
         },
     .vjp = vjp,
-    .shard = [](const OpInstance&) { return std::string("td,!vd,t,->"); },
+    .shard = [](const OpInstance&) { return std::string("t!d,!v!d,t,->"); },
     .cpu = linear_cross_entropy_kernels(),
     .cost = cost,
     .samples = [] { return samples(4); },
@@ -151,7 +151,7 @@ const OpDef kLinearCrossEntropyGrad{
           const DType wide = in[1].dtype == DType::f64 ? DType::f64 : DType::f32;
           return std::vector<Type>{{DType::f32, {}}, in[0], {wide, in[1].shape}};
         },
-    .shard = [](const OpInstance&) { return std::string("td,!vd,t,,->,td,vd"); },
+    .shard = [](const OpInstance&) { return std::string("t!d,!v!d,t,,->,t!d,!v!d"); },
     .cpu = linear_cross_entropy_grad_kernels(),
     .cost = cost,
     .samples = [] { return samples(5); },

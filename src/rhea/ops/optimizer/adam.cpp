@@ -154,7 +154,7 @@ void adam_reference(const ir::ReferenceArgs& args) {
       p -= lr * a.weight_decay * p;
     else
       g += a.weight_decay * p;
-    const double m = a.beta1 * args.in[2][i] + (1 - a.beta1) * g;
+    const double m = args.in[2][i] + (1 - a.beta1) * (g - args.in[2][i]);  // torch.lerp
     const double v = a.beta2 * args.in[3][i] + (1 - a.beta2) * g * g;
     const double m_hat = m / (1 - std::pow(a.beta1, step)),
                  v_hat = v / (1 - std::pow(a.beta2, step));

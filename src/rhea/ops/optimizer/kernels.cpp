@@ -53,7 +53,9 @@ void adam(const ops::AdamPointers& at, int64_t begin, int64_t count, const ops::
   for (int64_t i = begin; i < begin + count; i += kLanes) {
     const int64_t n = begin + count - i;
     const f32x16 old = get<P>(at.p, i, n);
-    const f32x16 g = get<G>(at.g, i, n) * s.clip + old * s.coupled_decay;
+    f32x16 g = get<G>(at.g, i, n) * s.clip;
+    // Not a product with 0: a NaN of the parameter must not reach the moments of AdamW.
+    if (s.coupled_decay != 0) g = g + old * s.coupled_decay;
     f32x16 m = get<M>(at.m, i, n), v = get<M>(at.v, i, n);
     m = m + (g - m) * s.one_minus_beta1;
     v = v * s.beta2 + g * g * s.one_minus_beta2;
@@ -69,7 +71,8 @@ void sgd(const ops::SgdPointers& at, int64_t begin, int64_t count, const ops::Sg
   for (int64_t i = begin; i < begin + count; i += kLanes) {
     const int64_t n = begin + count - i;
     const f32x16 old = get<P>(at.p, i, n);
-    const f32x16 g = get<G>(at.g, i, n) * s.clip + old * s.weight_decay;
+    f32x16 g = get<G>(at.g, i, n) * s.clip;
+    if (s.weight_decay != 0) g = g + old * s.weight_decay;
     f32x16 direction = g;
     if (s.has_buffer) {
       // At the first step momentum is 0 here, whatever the buffer holds: not multiplied, so that
