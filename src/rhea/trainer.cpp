@@ -56,6 +56,7 @@ ExitCode Trainer::train() {
     if (const auto cause = stop_request_.poll(); cause != signals::StopRequest::Cause::none)
       return stop_on_request(cause);
     events_->set_step(current_step_ + 1);
+    if (profiler_) profiler_->begin_step(current_step_ + 1);
     const metrics::StructuredLog::Span span(*events_, "step");
     if (!fetch()) {
       log::warning(kLog, "Ran out of data; last step was canceled.");
@@ -85,6 +86,7 @@ ExitCode Trainer::train() {
     if (config_.validator.enable &&
         (current_step_ == 1 || current_step_ % config_.validator.freq == 0))
       validate();
+    if (profiler_) profiler_->end_step();
   }
   checkpointer_->wait();
   if (skipped_steps_ > 0)

@@ -111,6 +111,7 @@ Trainer::Trainer(TrainerConfig config, Clock::time_point start)
   build_model();
   build_data();
   build_metrics();
+  build_profiler();
   log::info(kLog,
             "Trainer is initialized with local batch size {}, global batch size {}, gradient "
             "accumulation steps {}, "
@@ -194,6 +195,16 @@ void Trainer::build_metrics() {
                                   .planned_bytes = step_->memory().total(),
                                   .machine_bytes = metrics::machine_memory_bytes(),
                                   .total_steps = config_.training.steps});
+}
+
+void Trainer::build_profiler() {
+  if (!config_.profiler.enable_profiling) return;
+  const exec::cpu::Limits limits = machine_limits(*pool_);
+  profiler_ = std::make_unique<profiler::Profiler>(config_.profiler, config_.dump_folder,
+                                                   step_->executables(), limits);
+  events_->set_listener([this](std::string_view name) {
+    name.empty() ? profiler_->end_phase() : profiler_->begin_phase(name);
+  });
 }
 
 void Trainer::load_checkpoint() {

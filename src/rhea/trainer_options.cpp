@@ -6,6 +6,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/ops/peak.h"
 
 namespace rhea {
 
@@ -64,6 +65,12 @@ data::DataLoaderOptions loader_options(const TrainerConfig& config,
   options.seq_len = config.training.seq_len;
   options.index_folder = std::filesystem::path(config.dump_folder) / "data_index";
   return options;
+}
+
+exec::cpu::Limits machine_limits(ThreadPool& pool) {
+  return {.flops_f32 = ops::measured_peak_flops(DType::f32, pool),
+          .flops_bf16 = ops::measured_peak_flops(DType::bf16, pool),
+          .bytes = ops::measured_bandwidth(pool)};
 }
 
 std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConfig& config) {

@@ -7,12 +7,16 @@
 #include "rhea/config/trainer_config.h"
 #include "rhea/config/validate.h"
 #include "rhea/exec/cpu/backend.h"
+#include "rhea/exec/cpu/profile.h"
 
 namespace rhea {
 
 train_step::StepOptions step_options(const TrainerConfig& config);
 exec::cpu::CompileOptions compile_options(const TrainerConfig& config);
 data::DataLoaderOptions loader_options(const TrainerConfig& config, const DataloaderConfig& loader);
+
+// Measured once on this machine.
+exec::cpu::Limits machine_limits(ThreadPool& pool);
 
 // Null when the data set needs none (ready tokens).
 std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConfig& config);

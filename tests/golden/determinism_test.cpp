@@ -73,6 +73,17 @@ TEST_F(Determinism, RecomputationComputesTheSameBits) {
                 budget);
 }
 
+TEST_F(Determinism, ProfilingComputesTheSameBits) {
+  const RunResult plain = run({});
+  const fs::path dump = temp_.path() / fmt::format("run_{}", num_runs_);
+  expect_same(plain, run({"--profiler.enable_profiling", "--profiler.profile_freq=4"}), "profiled");
+  for (const int step : {4, 8, 12}) {
+    const fs::path folder = dump / fmt::format("profiling/traces/iteration_{}", step);
+    EXPECT_TRUE(fs::exists(folder / "rank0_trace.json.gz")) << folder;
+    EXPECT_TRUE(fs::exists(folder / "rank0_profile.json")) << folder;
+  }
+}
+
 // In shuffled order, so that the position of the data matters; step 5 lies inside a document.
 TEST_F(Determinism, ResumeMidRunIsAsIfNeverStopped) {
   for (const char* mode : {"disabled", "async"}) {

@@ -7,28 +7,34 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/ops/run_kernel.h"
 
 namespace rhea::isa_plain {
 double peak_chains_f32(int64_t count);
 double peak_chains_bf16(int64_t count);
+void peak_add(float* to, const float* from, int64_t count);
 }  // namespace rhea::isa_plain
 #if defined(__x86_64__)
 namespace rhea::isa_avx2 {
 double peak_chains_f32(int64_t count);
 double peak_chains_bf16(int64_t count);
+void peak_add(float* to, const float* from, int64_t count);
 }  // namespace rhea::isa_avx2
 namespace rhea::isa_avx512 {
 double peak_chains_f32(int64_t count);
 double peak_chains_bf16(int64_t count);
+void peak_add(float* to, const float* from, int64_t count);
 }  // namespace rhea::isa_avx512
 namespace rhea::isa_avx512_bf16 {
 double peak_chains_f32(int64_t count);
 double peak_chains_bf16(int64_t count);
+void peak_add(float* to, const float* from, int64_t count);
 }  // namespace rhea::isa_avx512_bf16
 #endif
 
@@ -52,6 +58,22 @@ double (*chains_for(DType dtype))(int64_t) {
   return wide ? isa_plain::peak_chains_f32 : isa_plain::peak_chains_bf16;
 }
 
+void (*add_for_isa())(float*, const float*, int64_t) {
+#if defined(__x86_64__)
+  switch (active_isa()) {
+    case Isa::avx512_bf16:
+      return isa_avx512_bf16::peak_add;
+    case Isa::avx512:
+      return isa_avx512::peak_add;
+    case Isa::avx2:
+      return isa_avx2::peak_add;
+    default:
+      break;
+  }
+#endif
+  return isa_plain::peak_add;
+}
+
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -62,6 +84,39 @@ std::filesystem::path cache_file() {
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0') return {};
   return std::filesystem::path(home) / ".cache" / "rhea" / "peak.txt";
+}
+
+// The number that an earlier process kept under `what`, or what `measure` finds.
+double cached(std::string_view what, const ThreadPool& pool,
+              const std::function<double()>& measure) {
+  const auto file = cache_file();
+  const std::string key =
+      fmt::format("{}|{}|{}|{}", cpu_brand(), isa_name(active_isa()), what, pool.num_threads());
+  std::string kept;
+  if (!file.empty()) {
+    std::ifstream in(file);
+    std::string line;
+    while (std::getline(in, line)) {
+      const auto tab = line.rfind('\t');
+      if (tab == std::string::npos) continue;
+      if (line.substr(0, tab) == key) {
+        const double value = std::strtod(line.c_str() + tab + 1, nullptr);
+        if (value > 0) return value;
+      } else {
+        kept += line + "\n";
+      }
+    }
+  }
+  const double found = measure();
+  if (!file.empty()) {
+    try {
+      std::filesystem::create_directories(file.parent_path());
+      write_file_atomic(file, kept + fmt::format("{}\t{:.6g}\n", key, found));
+    } catch (const std::exception&) {
+      // A cache that cannot be written costs 0.2 s next time and nothing else.
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -88,34 +143,32 @@ double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds) {
 }
 
 double measured_peak_flops(DType dtype, ThreadPool& pool) {
-  const auto file = cache_file();
-  const std::string key = fmt::format("{}|{}|{}|{}", cpu_brand(), isa_name(active_isa()),
-                                      dtype == DType::bf16 ? "bf16" : "f32", pool.num_threads());
-  std::string kept;
-  if (!file.empty()) {
-    std::ifstream in(file);
-    std::string line;
-    while (std::getline(in, line)) {
-      const auto tab = line.rfind('\t');
-      if (tab == std::string::npos) continue;
-      if (line.substr(0, tab) == key) {
-        const double value = std::strtod(line.c_str() + tab + 1, nullptr);
-        if (value > 0) return value;
-      } else {
-        kept += line + "\n";
-      }
-    }
-  }
-  const double peak = measure_peak_flops(dtype, pool);
-  if (!file.empty()) {
-    try {
-      std::filesystem::create_directories(file.parent_path());
-      write_file_atomic(file, kept + fmt::format("{}\t{:.6g}\n", key, peak));
-    } catch (const std::exception&) {
-      // A cache that cannot be written costs 0.2 s next time and nothing else.
-    }
-  }
-  return peak;
+  return cached(dtype == DType::bf16 ? "bf16" : "f32", pool,
+                [&] { return measure_peak_flops(dtype, pool); });
+}
+
+double measure_bandwidth(ThreadPool& pool, double seconds) {
+  constexpr int64_t kBlock = 1 << 20, kBlocks = 32;  // 128 MiB each array
+  const auto add = add_for_isa();
+  const auto to = aligned_bytes(kBlock * kBlocks * 4), from = aligned_bytes(kBlock * kBlocks * 4);
+  const auto pass = [&] {
+    pool.parallel_for(kBlocks, [&](int64_t begin, int64_t end, int) {
+      add(static_cast<float*>(to.get()) + begin * kBlock,
+          static_cast<const float*>(from.get()) + begin * kBlock, (end - begin) * kBlock);
+    });
+  };
+  double best = 0;
+  const double end = seconds_now() + seconds;
+  do {
+    const double start = seconds_now();
+    pass();
+    best = std::max(best, 12.0 * kBlock * kBlocks / (seconds_now() - start));
+  } while (seconds_now() < end);
+  return best;
+}
+
+double measured_bandwidth(ThreadPool& pool) {
+  return cached("bytes", pool, [&] { return measure_bandwidth(pool); });
 }
 
 }  // namespace rhea::ops

@@ -1,4 +1,5 @@
-// What this machine's cores can multiply: the denominator of MFU and of every share in bench/.
+// What this machine's cores can multiply and its memory can move: the denominators of MFU, of
+// profiles and of every share in bench/.
 #pragma once
 #include "rhea/base/dtype.h"
 #include "rhea/base/thread_pool.h"
@@ -14,5 +15,11 @@ double measured_peak_flops(DType dtype, ThreadPool& pool);
 
 // The measurement itself, without the cache.
 double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds = 0.2);
+
+// Bytes per second that all threads together read and write in a pass a += b over arrays far larger
+// than the caches (12 bytes per element: operands and result, as the costs of ops count). Cached
+// like the peak.
+double measured_bandwidth(ThreadPool& pool);
+double measure_bandwidth(ThreadPool& pool, double seconds = 0.2);
 
 }  // namespace rhea::ops

@@ -1,4 +1,6 @@
-// Chains of multiply-adds in registers, one copy per instruction set.
+// Chains of multiply-adds in registers and sums of long arrays, one copy per instruction set.
+#include <cstring>
+
 #include "rhea/ops/dot_general/micro.h"
 
 namespace rhea::RHEA_ISA_NAMESPACE {
@@ -44,5 +46,15 @@ static double chains(int64_t count) {
 
 double peak_chains_f32(int64_t count) { return chains<F32Words>(count); }
 double peak_chains_bf16(int64_t count) { return chains<Bf16Words>(count); }
+
+void peak_add(float* to, const float* from, int64_t count) {
+  for (int64_t i = 0; i + kVector <= count; i += kVector) {
+    vec a, b;
+    std::memcpy(&a, to + i, sizeof a);
+    std::memcpy(&b, from + i, sizeof b);
+    a = a + b;
+    std::memcpy(to + i, &a, sizeof a);
+  }
+}
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE

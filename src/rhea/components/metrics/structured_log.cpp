@@ -49,9 +49,11 @@ void StructuredLog::event(std::string_view name, std::string_view suffix, double
 StructuredLog::Span::Span(StructuredLog& log, std::string_view name)
     : log_(log), name_(name), exceptions_(std::uncaught_exceptions()) {
   log_.event(name_, "_start", 0);
+  if (log_.listener_) log_.listener_(name_);
 }
 
 StructuredLog::Span::~Span() {
+  if (log_.listener_) log_.listener_({});
   log_.event(name_, std::uncaught_exceptions() > exceptions_ ? "_error" : "_end", 0);
 }
 

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <string_view>
+#include <utility>
 
 namespace rhea::metrics {
 
@@ -19,6 +21,11 @@ class StructuredLog {
 
   void set_step(int64_t step);
   void scalar(std::string_view name, double value);
+  // Called at the begin (with the name) and at the end (with an empty one) of every span, whether
+  // or not a file is written.
+  void set_listener(std::function<void(std::string_view name)> listener) {
+    listener_ = std::move(listener);
+  }
 
   // `name`_start when made, `name`_end when destroyed, `name`_error when an exception passes.
   class Span {
@@ -37,6 +44,7 @@ class StructuredLog {
  private:
   void event(std::string_view name, std::string_view suffix, double value);
 
+  std::function<void(std::string_view)> listener_;
   std::FILE* file_ = nullptr;
   int rank_;
   int64_t step_ = 0, first_step_ = -1, sequence_ = 0;

@@ -46,7 +46,8 @@ struct ProfilerConfig : Config {
   int64_t memory_snapshot_max_entries = 1000000;
 
   void fields(Visitor& v) override {
-    v("enable_profiling", enable_profiling, "write Chrome traces of some steps");
+    v("enable_profiling", enable_profiling,
+      "profile some steps: a trace for Perfetto, and tables by op and by FQN");
     v("save_traces_folder", save_traces_folder, "folder of the traces, under dump_folder");
     v("profile_freq", profile_freq, "steps of one cycle of waiting, warm-up and recording",
       at_least(1));

@@ -1,5 +1,6 @@
 // The CPU backend: fuse, choose kernels, plan memory, run on the thread pool.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,13 @@ struct NodeReport {
   std::string op, fqn, types, kernel, note;  // note: why, and which kernels refused
   ir::Cost cost;
   int64_t output_bytes = 0;
+  ir::Type type;  // of the first operand: its dtype tells the peak that flops are measured against
+};
+
+// When one kernel call began and ended; `node` is the entry of nodes().
+struct CallTime {
+  int32_t node = 0;
+  std::chrono::steady_clock::time_point begin, end;
 };
 
 class CpuExecutable : public Executable {
@@ -39,6 +47,8 @@ class CpuExecutable : public Executable {
   // Seconds spent per entry of nodes() since the last call, when profiling is on.
   virtual void set_profiling(bool on) = 0;
   virtual std::vector<double> take_times() = 0;
+  // Appends every call of the following runs to `calls`; null ends it.
+  virtual void record_calls(std::vector<CallTime>* calls) = 0;
 };
 
 // Planning only: what compile() would choose and reserve, nothing is allocated (works for any

@@ -64,9 +64,11 @@ std::vector<NodeReport> make_reports(const Program& program) {
     const ir::Node& node = program.graph.nodes()[static_cast<size_t>(step.node)];
     int64_t bytes = 0;
     for (const ir::Type& type : node.outputs) bytes += ir::byte_size(type);
+    const ir::Type& type =
+        node.inputs.empty() ? node.outputs[0] : program.graph.type(node.inputs[0]);
     reports.push_back({step.copy ? "copy" : std::string(node.op->name),
                        program.graph.scope_name(node), step.choice->types, step.choice->kernel,
-                       step.choice->note, step.choice->cost, bytes});
+                       step.choice->note, step.choice->cost, bytes, type});
   }
   return reports;
 }
@@ -108,7 +110,8 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
 
 ProgramExecutable::~ProgramExecutable() {
   if (log_profile_ && num_runs_ > 0)
-    log::info("profile", "{}: {}", name_, to_table(times_by_op(reports_, times_, num_runs_)));
+    log::info("profile", "{}: {}", name_,
+              to_table(sum_times(node_times(reports_, times_, num_runs_), op_and_kernel)));
 }
 
 void ProgramExecutable::fill_constants() {
@@ -189,10 +192,12 @@ void ProgramExecutable::run() {
   if (detect_anomaly_) check_inputs();
   ++num_runs_;
   for (size_t s = 0; s < program_.steps.size(); ++s) {
-    if (profiling_) {
-      const auto start = std::chrono::steady_clock::now();
+    if (profiling_ || calls_ != nullptr) {
+      const auto begin = std::chrono::steady_clock::now();
       run_step(s);
-      times_[s] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const auto end = std::chrono::steady_clock::now();
+      times_[s] += std::chrono::duration<double>(end - begin).count();
+      if (calls_ != nullptr) calls_->push_back({static_cast<int32_t>(s), begin, end});
     } else {
       run_step(s);
     }

@@ -28,6 +28,7 @@ class ProgramExecutable final : public CpuExecutable {
   const std::vector<NodeReport>& nodes() const override { return reports_; }
   void set_profiling(bool on) override { profiling_ = on; }
   std::vector<double> take_times() override;
+  void record_calls(std::vector<CallTime>* calls) override { calls_ = calls; }
 
  private:
   void fill_constants();
@@ -61,6 +62,7 @@ class ProgramExecutable final : public CpuExecutable {
 
   std::vector<NodeReport> reports_;
   std::vector<double> times_;  // seconds by step since take_times()
+  std::vector<CallTime>* calls_ = nullptr;
   int64_t num_runs_ = 0;
 };
 

@@ -286,19 +286,57 @@ TEST_F(Executor, ProfilesEveryCall) {
   EXPECT_THAT(exe->take_times(), testing::Each(0.0));
 }
 
+TEST_F(Executor, RecordsCallsInOrderUntilTold) {
+  const Value x = g.input("x", {DType::f32, {64, 64}});
+  g.output("y", g.add1(kMultiply, {g.add1(kAdd, {x, x}), x}));
+  const auto exe = make();
+  Floats in(64 * 64, 1), out(64 * 64);
+  exe->bind_input("x", in.data);
+  exe->bind_output("y", out.data);
+  std::vector<CallTime> calls;
+  exe->record_calls(&calls);
+  exe->run();
+  exe->run();
+  exe->record_calls(nullptr);
+  exe->run();
+  ASSERT_EQ(calls.size(), 2 * exe->nodes().size());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    EXPECT_EQ(calls[i].node, static_cast<int32_t>(i % exe->nodes().size()));
+    EXPECT_LE(calls[i].begin, calls[i].end);
+    if (i > 0) {
+      EXPECT_LE(calls[i - 1].end, calls[i].begin);
+    }
+  }
+}
+
 TEST(Profile, SumsByOpAndKernel) {
-  const std::vector<NodeReport> nodes = {{.op = "add", .kernel = "a", .cost = {10, 100}},
-                                         {.op = "dot", .kernel = "b", .cost = {1000, 1}},
-                                         {.op = "add", .kernel = "a", .cost = {10, 100}}};
+  const std::vector<NodeReport> nodes = {
+      {.op = "add", .fqn = "layers.0.norm", .kernel = "a", .cost = {10, 100}},
+      {.op = "dot",
+       .fqn = "layers.0.w1",
+       .kernel = "b",
+       .cost = {1000, 1},
+       .type = {DType::bf16, {}}},
+      {.op = "add", .fqn = "layers.12.norm", .kernel = "a", .cost = {10, 100}}};
   const std::vector<double> times = {1, 8, 3};
-  const auto sums = times_by_op(nodes, times, 2);
+  const Limits limits{.flops_f32 = 100, .flops_bf16 = 500, .bytes = 50};
+  const auto sums = sum_times(node_times(nodes, times, 2), op_and_kernel, limits);
   ASSERT_EQ(sums.size(), 2U);
-  EXPECT_EQ(sums[0].op, "dot");
+  EXPECT_EQ(sums[0].name, "dot (b)");
   EXPECT_EQ(sums[0].seconds, 4);
+  EXPECT_EQ(sums[0].limit, 2);  // 1000 flops at 500
   EXPECT_EQ(sums[1].calls, 2);
   EXPECT_EQ(sums[1].seconds, 2);
   EXPECT_EQ(sums[1].bytes, 200);
-  EXPECT_THAT(to_table(sums), testing::HasSubstr("66.7 %   4000.000 ms     1 calls"));
+  EXPECT_EQ(sums[1].limit, 4);  // 100 bytes at 50, twice
+  const std::string table = to_table(sums);
+  EXPECT_THAT(table, testing::HasSubstr("66.7 %   4000.000 ms      1 calls"));
+  EXPECT_THAT(table, testing::HasSubstr(" 50.0 % of the limit  dot (b)"));
+
+  const auto modules = sum_times(node_times(nodes, times, 2), module_of);
+  ASSERT_EQ(modules.size(), 2U);
+  EXPECT_EQ(modules[1].name, "layers.*.norm");
+  EXPECT_EQ(modules[1].calls, 2);
 }
 
 TEST(Memory, StateIsZeroedAndAligned) {
