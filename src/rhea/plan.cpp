@@ -14,7 +14,7 @@
 #include "rhea/config/validate.h"
 #include "rhea/models/facts.h"
 #include "rhea/models/registry.h"
-#include "rhea/ops/peak.h"
+#include "rhea/step_time.h"
 #include "rhea/trainer_options.h"
 
 namespace rhea {
@@ -115,6 +115,42 @@ void print_nodes(const train_step::StepPlan& plan, bool all, std::ostream& out) 
   }
 }
 
+// How often a step runs a graph.
+double runs_per_step(std::string_view name, const train_step::StepGraphs& graphs,
+                     int64_t accumulation) {
+  if (name == "evaluate" || (name == "prepare" && graphs.update_prepares)) return 0;
+  return name == "accumulate" ? static_cast<double>(accumulation - 1) : 1;
+}
+
+void print_time(const TrainerConfig& config, const train_step::StepGraphs& graphs,
+                const train_step::StepPlan& plan, int64_t tokens, ThreadPool& pool,
+                std::ostream& out) {
+  const DType compute = step_options(config).trace.compute_dtype;
+  exec::cpu::Limits limits = machine_limits(pool);
+  double& peak = compute == DType::bf16 ? limits.flops_bf16 : limits.flops_f32;
+  peak = config.metrics.peak_flops.value_or(peak);
+  const int64_t accumulation = config::accumulation_steps(config, 1);
+  std::vector<exec::cpu::NodeTime> times;
+  double flops = 0, seconds = 0;
+  for (const auto& [name, report] : plan.graphs) {
+    const double runs = runs_per_step(name, graphs, accumulation);
+    if (runs == 0) continue;
+    for (const auto& node : report.nodes) {
+      times.push_back({&node, runs * predicted_seconds(node, limits), runs});
+      flops += runs * node.cost.flops;
+      seconds += times.back().seconds;
+    }
+  }
+  fmt::print(out,
+             "\nTime of a step at the limit: {:.3f} s ({:.4g} flop at {:.4g} flop/s {}, {} "
+             "threads; causal half only)\n",
+             flops / peak, flops, peak, dtype_name(compute), pool.num_threads());
+  fmt::print(out, "Predicted time of a step: {:.3f} s, {:.0f} tokens/s, {:.1f} % of the limit\n",
+             seconds, static_cast<double>(tokens) / seconds, 100 * flops / peak / seconds);
+  fmt::print(out, "By op and kernel, predicted: {}",
+             exec::cpu::to_table(exec::cpu::sum_times(times, exec::cpu::op_and_kernel, limits)));
+}
+
 void print_largest(const train_step::StepPlan& plan, std::ostream& out) {
   std::vector<const NodeReport*> nodes;
   for (const auto& [name, report] : plan.graphs) {
@@ -154,19 +190,7 @@ void print_plan(const TrainerConfig& config, const PlanOptions& options, std::os
   fmt::print(out, "  activation checkpoint {}\n", config.activation_checkpoint.mode);
   print_memory(plan.memory, out);
 
-  double flops = 0;
-  for (const auto& [name, report] : plan.graphs) {
-    const double times = name == "evaluate"     ? 0
-                         : name == "accumulate" ? static_cast<double>(accumulation - 1)
-                                                : 1;
-    for (const auto& node : report.nodes) flops += times * node.cost.flops;
-  }
-  const double peak =
-      config.metrics.peak_flops.value_or(ops::measured_peak_flops(step.trace.compute_dtype, pool));
-  fmt::print(out,
-             "\nTime of a step at the limit: {:.3f} s ({:.4g} flop at {:.4g} flop/s {}, {} "
-             "threads; causal half only)\n",
-             flops / peak, flops, peak, dtype_name(step.trace.compute_dtype), pool.num_threads());
+  print_time(config, graphs, plan, tokens, pool, out);
   print_largest(plan, out);
   print_nodes(plan, options.all_nodes, out);
   print_fit(config, plan.memory, out);

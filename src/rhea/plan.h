@@ -12,7 +12,8 @@ struct PlanOptions {
 };
 
 // Prints parameters, FLOPs, memory by class in bytes, the kernels with the reason of each choice,
-// the time at the limit of this machine, the largest values by FQN, and whether it fits.
+// the time at the limit of this machine and the predicted time, the largest values by FQN, and
+// whether it fits.
 void print_plan(const TrainerConfig& config, const PlanOptions& options, std::ostream& out);
 
 }  // namespace rhea
