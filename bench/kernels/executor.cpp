@@ -14,7 +14,7 @@ using namespace rhea;
 constexpr int kNodes = 500;
 
 // A chain of `kNodes` additions of [rows, 64] on `threads` threads; reports time per node.
-void run_chain(benchmark::State& state) {
+void executor_chain(benchmark::State& state) {
   const auto threads = static_cast<int>(state.range(0));
   const int64_t rows = state.range(1);
   ir::Graph graph;
@@ -36,7 +36,7 @@ void run_chain(benchmark::State& state) {
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 // 1 KiB: on the calling thread alone. 128 KiB: two items. 1 MiB: 16 items.
-BENCHMARK(run_chain)
+BENCHMARK(executor_chain)
     ->ArgNames({"threads", "rows"})
     ->Args({1, 4})
     ->Args({2, 4})
@@ -47,7 +47,7 @@ BENCHMARK(run_chain)
     ->UseRealTime();
 
 // Compiling: graphs of many equal layers, as large models have.
-void compile_graph(benchmark::State& state) {
+void executor_compile(benchmark::State& state) {
   const auto nodes = static_cast<int>(state.range(0));
   ir::Graph graph;
   const ir::Value x = graph.input("x", {DType::f32, {16, 64}});
@@ -60,8 +60,6 @@ void compile_graph(benchmark::State& state) {
   graph.output("y", y);
   for (auto _ : state) benchmark::DoNotOptimize(exec::cpu::plan(graph, 2));
 }
-BENCHMARK(compile_graph)->Arg(2000)->Arg(20000)->Unit(benchmark::kMillisecond);
+BENCHMARK(executor_compile)->Arg(2000)->Arg(20000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-
-BENCHMARK_MAIN();
