@@ -32,12 +32,13 @@ void print_memory(const train_step::StepMemory& memory, std::ostream& out) {
                static_cast<double>(bytes) / kGiB, what);
   };
   line("parameters", memory.parameters, "training.dtype");
-  line("gradients", memory.gradients, "");
   line("optimizer", memory.optimizer, "moments");
+  line("gradients", memory.gradients, "");
   line("prepared weights", memory.prepared,
        "casts and packed copies, made once per optimizer step");
   line("activations", memory.activations,
-       "arena: values that live during one microbatch, and workspaces");
+       "values and workspaces of a graph: most that live at once");
+  line("shared", -memory.shared(), "the arena of the three above is smaller than their sum");
   line("scratch", memory.scratch, "per-thread buffers and constants");
   line("total", memory.total(), "");
 }
@@ -167,6 +168,45 @@ void print_largest(const train_step::StepPlan& plan, std::ostream& out) {
                nodes[i]->fqn);
 }
 
+// "layers.*.attention" of "layers.3.attention".
+std::string of_all_blocks(std::string_view fqn) {
+  std::string result;
+  for (size_t i = 0; i < fqn.size(); ++i) {
+    const bool number = i > 0 && fqn[i - 1] == '.' && fqn[i] >= '0' && fqn[i] <= '9';
+    if (!number) {
+      result += fqn[i];
+      continue;
+    }
+    result += '*';
+    while (i + 1 < fqn.size() && fqn[i + 1] >= '0' && fqn[i + 1] <= '9') ++i;
+  }
+  return result;
+}
+
+void print_peak(const train_step::StepPlan& plan, std::ostream& out) {
+  struct Sum {
+    int64_t count = 0, bytes = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const auto& buffer : plan.peak.buffers) {
+    using BufferKind = exec::cpu::ArenaPeak::Kind;
+    const std::string what = buffer.kind == BufferKind::tensor ? of_all_blocks(buffer.fqn)
+                             : buffer.kind == BufferKind::workspace
+                                 ? "workspace of " + buffer.op
+                                 : fmt::format("{} {}", buffer.op, of_all_blocks(buffer.fqn));
+    Sum& sum = sums[what];
+    ++sum.count;
+    sum.bytes += buffer.bytes;
+  }
+  std::vector<std::pair<std::string, Sum>> rows(sums.begin(), sums.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  fmt::print(out, "\nThe arena is fullest in graph {} at {} {}\n",
+             plan.graphs[plan.peak.graph].first, plan.peak.op, plan.peak.fqn);
+  for (const auto& [what, sum] : rows)
+    fmt::print(out, "  {:>14} bytes  {:>4}x {}\n", sum.bytes, sum.count, what);
+}
+
 }  // namespace
 
 void print_plan(const TrainerConfig& config, const PlanOptions& options, std::ostream& out) {
@@ -192,6 +232,7 @@ void print_plan(const TrainerConfig& config, const PlanOptions& options, std::os
 
   print_time(config, graphs, plan, tokens, pool, out);
   print_largest(plan, out);
+  print_peak(plan, out);
   print_nodes(plan, options.all_nodes, out);
   print_fit(config, plan.memory, out);
 }

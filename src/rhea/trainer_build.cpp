@@ -69,7 +69,7 @@ void write_budget_curve(const std::filesystem::path& folder,
   std::string text = "memory_budget,recomputed_flops,peak_bytes,arena_bytes\n";
   for (const auto& point : curve)
     text += fmt::format("{:.2f},{:.0f},{},{}\n", point.budget, point.recomputed_flops,
-                        point.peak_bytes, point.arena_bytes);
+                        point.bytes.live, point.bytes.arena);
   const auto path = folder / "memory_budget_pareto.csv";
   std::filesystem::create_directories(folder);
   write_file_atomic(path, text);
@@ -145,10 +145,10 @@ void Trainer::build_model() {
   log::info(kLog,
             "Planned peak memory: {:.2f} GiB (parameters {:.2f}, gradients {:.2f}, optimizer "
             "{:.2f}, activations {:.2f}, "
-            "prepared weights {:.2f}, scratch {:.2f})",
+            "prepared weights {:.2f}, scratch {:.2f}, shared -{:.2f})",
             gib(planned.total()), gib(planned.parameters), gib(planned.gradients),
             gib(planned.optimizer), gib(planned.activations), gib(planned.prepared),
-            gib(planned.scratch));
+            gib(planned.scratch), gib(planned.shared()));
   const auto& groups = step_->graphs().groups;
   for (size_t i = 0; i < groups.groups.size(); ++i) {
     const auto& group = groups.groups[i];

@@ -11,7 +11,8 @@ namespace rhea::exec {
 
 // Memory planned for an executable, bytes.
 struct MemoryPlan {
-  int64_t arena = 0;      // intermediate values, reused by liveness
+  int64_t arena = 0;      // whole arena; programs that take turns share it
+  int64_t live = 0;       // largest sum of the graph's own values and workspaces alive in one step
   int64_t workspace = 0;  // part of the arena that kernels use during one call
   int64_t scratch = 0;    // per-thread buffers, all threads
   int64_t constants = 0;

@@ -27,6 +27,7 @@ constexpr PassInfo kPasses[] = {
     {"fuse", "chains of elementwise ops run as one pass over memory"},
     {"order", "readers of a donated buffer run before it is overwritten"},
     {"zero_copy", "slices and joins are views; results take over dying operands"},
+    {"share_arena", "gradients and prepared weights lie where activations are dead"},
 };
 
 const PassInfo* find(std::string_view name) {

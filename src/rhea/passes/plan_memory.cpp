@@ -1,6 +1,7 @@
 #include "rhea/passes/plan_memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -22,15 +23,42 @@ std::vector<size_t> indices(std::span<const Lifetime> lifetimes) {
   return order;
 }
 
-int64_t largest_sum_alive(std::span<const Lifetime> lifetimes) {
-  std::map<int32_t, int64_t> change;
-  for (const Lifetime& life : lifetimes) {
-    change[life.first] += padded(life);
-    change[life.last + 1] -= padded(life);
+int32_t end_of(const Lifetime& life) {
+  return life.later.empty() ? life.last : life.later.back().last;
+}
+
+bool share_a_step(const Lifetime& a, const Lifetime& b) {
+  if (a.first > end_of(b) || b.first > end_of(a)) return false;
+  if (a.later.empty() && b.later.empty()) return true;
+  const auto range = [](const Lifetime& life, size_t i) {
+    return i == 0 ? StepRange{life.first, life.last} : life.later[i - 1];
+  };
+  for (size_t i = 0, j = 0; i <= a.later.size() && j <= b.later.size();) {
+    const StepRange x = range(a, i), y = range(b, j);
+    if (x.first <= y.last && y.first <= x.last) return true;
+    ++(x.last < y.last ? i : j);
   }
-  int64_t alive = 0, largest = 0;
-  for (const auto& [step, bytes] : change) largest = std::max(largest, alive += bytes);
-  return largest;
+  return false;
+}
+
+// The first step in which most bytes are alive, and how many.
+std::pair<int32_t, int64_t> peak(std::span<const Lifetime> lifetimes) {
+  std::map<int32_t, int64_t> change;
+  const auto add = [&](int32_t first, int32_t last, int64_t bytes) {
+    change[first] += bytes;
+    change[last + 1] -= bytes;
+  };
+  for (const Lifetime& life : lifetimes) {
+    add(life.first, life.last, padded(life));
+    for (const StepRange& range : life.later) add(range.first, range.last, padded(life));
+  }
+  int64_t sum = 0;
+  std::pair<int32_t, int64_t> best{0, 0};
+  for (const auto& [step, bytes] : change) {
+    sum += bytes;
+    if (sum > best.second) best = {step, sum};
+  }
+  return best;
 }
 
 // Free space of an arena that is filled and emptied step by step.
@@ -90,24 +118,23 @@ std::vector<int64_t> best_fit(std::span<const Lifetime> lifetimes) {
     return x.first != y.first ? x.first < y.first : x.bytes > y.bytes;
   });
   std::stable_sort(ends.begin(), ends.end(),
-                   [&](size_t a, size_t b) { return lifetimes[a].last < lifetimes[b].last; });
+                   [&](size_t a, size_t b) { return end_of(lifetimes[a]) < end_of(lifetimes[b]); });
   FreeList free;
   std::vector<int64_t> offsets(lifetimes.size(), 0);
   size_t done = 0;
   for (const size_t i : begins) {
-    for (; done < ends.size() && lifetimes[ends[done]].last < lifetimes[i].first; ++done)
+    for (; done < ends.size() && end_of(lifetimes[ends[done]]) < lifetimes[i].first; ++done)
       free.give(offsets[ends[done]], padded(lifetimes[ends[done]]));
     offsets[i] = free.take(padded(lifetimes[i]));
   }
   return offsets;
 }
 
-// Largest first, each at the smallest gap between what is placed and overlaps it in time.
-// Quadratic.
-std::vector<int64_t> largest_first(std::span<const Lifetime> lifetimes) {
-  auto order = indices(lifetimes);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+enum class Gap { smallest, lowest };
+
+// In the given order, each in a gap between what is placed and overlaps it in time. Quadratic.
+std::vector<int64_t> fill_gaps(std::span<const Lifetime> lifetimes,
+                               const std::vector<size_t>& order, Gap which) {
   std::vector<int64_t> offsets(lifetimes.size(), 0);
   std::vector<size_t> placed;  // by offset
   placed.reserve(order.size());
@@ -115,10 +142,9 @@ std::vector<int64_t> largest_first(std::span<const Lifetime> lifetimes) {
     const int64_t need = padded(lifetimes[i]);
     int64_t free_from = 0, best = -1, best_gap = 0;
     for (const size_t p : placed) {
-      if (lifetimes[p].first > lifetimes[i].last || lifetimes[p].last < lifetimes[i].first)
-        continue;
+      if (!share_a_step(lifetimes[p], lifetimes[i])) continue;
       const int64_t gap = offsets[p] - free_from;
-      if (gap >= need && (best < 0 || gap < best_gap)) {
+      if (gap >= need && (best < 0 || (which == Gap::smallest && gap < best_gap))) {
         best = free_from;
         best_gap = gap;
       }
@@ -134,6 +160,12 @@ std::vector<int64_t> largest_first(std::span<const Lifetime> lifetimes) {
 
 }  // namespace
 
+bool alive(const Lifetime& life, int32_t step) { return share_a_step(life, {step, step, 0, {}}); }
+
+int64_t largest_sum_alive(std::span<const Lifetime> lifetimes) { return peak(lifetimes).second; }
+
+int32_t fullest_step(std::span<const Lifetime> lifetimes) { return peak(lifetimes).first; }
+
 MemoryLayout plan_memory(std::span<const Lifetime> lifetimes) {
   MemoryLayout best;
   best.lower_bound = largest_sum_alive(lifetimes);
@@ -147,10 +179,25 @@ MemoryLayout plan_memory(std::span<const Lifetime> lifetimes) {
       best.offsets = std::move(offsets);
     }
   };
-  constexpr size_t kQuadraticLimit = 4000;
+  constexpr size_t kQuadraticLimit = 10000, kEveryOrderLimit = 4000;
   consider(best_fit(lifetimes));
-  if (lifetimes.size() <= kQuadraticLimit && best.total > best.lower_bound)
-    consider(largest_first(lifetimes));
+  const auto steps = [](const Lifetime& life) {
+    return static_cast<double>(end_of(life) - life.first + 1);
+  };
+  const auto bytes = [](const Lifetime& life) { return static_cast<double>(life.bytes); };
+  const std::function<double(const Lifetime&)> weights[] = {
+      bytes, [&](const Lifetime& life) { return bytes(life) * steps(life); }, steps};
+  auto order = indices(lifetimes);
+  for (const auto& weight : weights) {
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return weight(lifetimes[a]) > weight(lifetimes[b]);
+    });
+    for (const Gap gap : {Gap::smallest, Gap::lowest}) {
+      if (best.total == best.lower_bound || lifetimes.size() > kQuadraticLimit) return best;
+      consider(fill_gaps(lifetimes, order, gap));
+      if (lifetimes.size() > kEveryOrderLimit) return best;
+    }
+  }
   return best;
 }
 

@@ -9,14 +9,27 @@
 namespace rhea::passes {
 namespace {
 
+bool share_a_step(const Lifetime& a, const Lifetime& b) {
+  const auto ranges = [](const Lifetime& life) {
+    std::vector<StepRange> all = {{life.first, life.last}};
+    all.insert(all.end(), life.later.begin(), life.later.end());
+    return all;
+  };
+  for (const StepRange& x : ranges(a)) {
+    for (const StepRange& y : ranges(b)) {
+      if (x.first <= y.last && y.first <= x.last) return true;
+    }
+  }
+  return false;
+}
+
 void expect_disjoint(const std::vector<Lifetime>& lifetimes, const MemoryLayout& layout) {
   ASSERT_EQ(layout.offsets.size(), lifetimes.size());
   for (size_t a = 0; a < lifetimes.size(); ++a) {
     EXPECT_EQ(layout.offsets[a] % 64, 0);
     EXPECT_LE(layout.offsets[a] + lifetimes[a].bytes, layout.total);
     for (size_t b = 0; b < a; ++b) {
-      const bool together =
-          lifetimes[a].first <= lifetimes[b].last && lifetimes[b].first <= lifetimes[a].last;
+      const bool together = share_a_step(lifetimes[a], lifetimes[b]);
       const bool apart = layout.offsets[a] + lifetimes[a].bytes <= layout.offsets[b] ||
                          layout.offsets[b] + lifetimes[b].bytes <= layout.offsets[a];
       EXPECT_TRUE(!together || apart || lifetimes[a].bytes == 0 || lifetimes[b].bytes == 0)
@@ -31,6 +44,36 @@ TEST(PlanMemory, ReusesMemoryOfTheDead) {
   expect_disjoint(lifetimes, layout);
   EXPECT_EQ(layout.total, 256);
   EXPECT_EQ(layout.lower_bound, 256);
+}
+
+TEST(PlanMemory, BytesServeOthersBetweenTwoRanges) {
+  const std::vector<Lifetime> lifetimes = {
+      {0, 2, 640, {{8, 9}}}, {3, 7, 640}, {4, 5, 320}, {1, 9, 64}};
+  const auto layout = plan_memory(lifetimes);
+  expect_disjoint(lifetimes, layout);
+  EXPECT_EQ(layout.lower_bound, 640 + 320 + 64);
+  EXPECT_EQ(layout.total, layout.lower_bound);
+}
+
+TEST(PlanMemory, RandomRangesAreDisjoint) {
+  std::mt19937 random(3);
+  std::vector<Lifetime> lifetimes;
+  for (int i = 0; i < 300; ++i) {
+    int32_t step = static_cast<int32_t>(random() % 300);
+    const auto range = [&] {
+      const int32_t first = step, last = first + static_cast<int32_t>(random() % 20);
+      step = last + 2 + static_cast<int32_t>(random() % 40);
+      return StepRange{first, last};
+    };
+    const StepRange once = range();
+    Lifetime life{once.first, once.last, static_cast<int64_t>(random() % 5000)};
+    for (auto k = random() % 3; k > 0; --k) life.later.push_back(range());
+    lifetimes.push_back(life);
+  }
+  const auto layout = plan_memory(lifetimes);
+  expect_disjoint(lifetimes, layout);
+  EXPECT_GE(layout.total, layout.lower_bound);
+  EXPECT_LE(static_cast<double>(layout.total), 1.25 * static_cast<double>(layout.lower_bound));
 }
 
 TEST(PlanMemory, EmptyAndZeroSized) {

@@ -52,20 +52,6 @@ std::vector<bool> select(const Graph& graph, const Regions& regions, const Remat
   return recompute;
 }
 
-std::vector<bool> decide(const Graph& graph, const Regions& regions, const RematPolicy& policy) {
-  switch (policy.mode) {
-    case RematPolicy::Mode::none:
-      return std::vector<bool>(graph.nodes().size(), false);
-    case RematPolicy::Mode::full:
-      return regions.recomputable;
-    case RematPolicy::Mode::selective:
-      return select(graph, regions, policy);
-    case RematPolicy::Mode::memory_budget:
-      return BudgetTrades(graph, regions).within(policy.memory_budget);
-  }
-  RHEA_CHECK(false, "remat: mode {}", static_cast<int>(policy.mode));
-}
-
 class Rewriter {
  public:
   Rewriter(const Graph& from, const Regions& regions, const std::vector<bool>& recompute)
@@ -134,6 +120,38 @@ class Rewriter {
   std::vector<std::vector<Value>> first_, second_, behind_barrier_;
 };
 
+// What the graph needs when `recompute` is done: as the executor plans it, or by its nodes.
+GraphBytes bytes_of(const Graph& graph, const Regions& regions, const std::vector<bool>& recompute,
+                    const RematPolicy& policy) {
+  const auto order = schedule(graph, regions, recompute);
+  if (policy.planned_bytes)
+    return policy.planned_bytes(Rewriter(graph, regions, recompute).run(order));
+  const auto lives = lifetimes(graph, regions, recompute, order);
+  return {peak_bytes(lives, order.size()), plan_memory(lives).total};
+}
+
+BudgetTrades trades_of(const Graph& graph, const Regions& regions, const RematPolicy& policy) {
+  return {graph, regions, [&](const std::vector<bool>& recompute) {
+            if (policy.planned_bytes) return bytes_of(graph, regions, recompute, policy).live;
+            const auto order = schedule(graph, regions, recompute);
+            return peak_bytes(lifetimes(graph, regions, recompute, order), order.size());
+          }};
+}
+
+std::vector<bool> decide(const Graph& graph, const Regions& regions, const RematPolicy& policy) {
+  switch (policy.mode) {
+    case RematPolicy::Mode::none:
+      return std::vector<bool>(graph.nodes().size(), false);
+    case RematPolicy::Mode::full:
+      return regions.recomputable;
+    case RematPolicy::Mode::selective:
+      return select(graph, regions, policy);
+    case RematPolicy::Mode::memory_budget:
+      return trades_of(graph, regions, policy).within(policy.memory_budget);
+  }
+  RHEA_CHECK(false, "remat: mode {}", static_cast<int>(policy.mode));
+}
+
 double again_flops(const Graph& graph, const std::vector<ScheduledNode>& order) {
   double flops = 0;
   for (const ScheduledNode step : order) {
@@ -157,20 +175,18 @@ RematResult remat(const Graph& graph, std::string_view loss, const RematPolicy& 
   return result;
 }
 
-std::vector<BudgetPoint> budget_curve(const Graph& graph, std::string_view loss) {
+std::vector<BudgetPoint> budget_curve(const Graph& graph, std::string_view loss,
+                                      const RematPolicy& policy) {
   const Regions regions(graph, loss);
-  const BudgetTrades trades(graph, regions);
+  BudgetTrades trades = trades_of(graph, regions, policy);
   std::vector<BudgetPoint> curve;
   constexpr int kSteps = 20;
   for (int i = 0; i <= kSteps; ++i) {
     BudgetPoint point;
     point.budget = static_cast<double>(i) / kSteps;
     const auto recompute = trades.within(point.budget);
-    const auto order = schedule(graph, regions, recompute);
-    const auto lives = lifetimes(graph, regions, recompute, order);
-    point.recomputed_flops = again_flops(graph, order);
-    point.peak_bytes = peak_bytes(lives, order.size());
-    point.arena_bytes = plan_memory(lives).total;
+    point.recomputed_flops = again_flops(graph, schedule(graph, regions, recompute));
+    point.bytes = bytes_of(graph, regions, recompute, policy);
     curve.push_back(point);
   }
   return curve;

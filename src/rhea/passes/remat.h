@@ -1,6 +1,7 @@
 // Activation recomputation: which forward values backward computes again instead of keeping them.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,12 @@
 #include "rhea/ir/graph.h"
 
 namespace rhea::passes {
+
+// Memory that a graph needs for its values.
+struct GraphBytes {
+  int64_t live = 0;   // most that is alive in one step
+  int64_t arena = 0;  // the same values placed by plan_memory
+};
 
 struct RematPolicy {
   enum class Mode {
@@ -23,6 +30,9 @@ struct RematPolicy {
   std::vector<std::string> force_recompute_products;
   bool texts_must_match = true;  // a text that is in the FQN of no product is an error
   double memory_budget = 0.5;    // in [0,1]
+  // Says what the executor will give a graph, clusters and views counted. Without it, the sum of
+  // the results of its nodes decides.
+  std::function<GraphBytes(const ir::Graph&)> planned_bytes;
 };
 
 struct RematResult {
@@ -46,10 +56,10 @@ RematResult remat(const ir::Graph& graph, std::string_view loss, const RematPoli
 struct BudgetPoint {
   double budget = 0;
   double recomputed_flops = 0;
-  int64_t peak_bytes = 0;
-  int64_t arena_bytes = 0;  // the same values placed by plan_memory
+  GraphBytes bytes;
 };
 // What memory_budget costs and saves at 0, 0.05, ..., 1.
-std::vector<BudgetPoint> budget_curve(const ir::Graph& graph, std::string_view loss);
+std::vector<BudgetPoint> budget_curve(const ir::Graph& graph, std::string_view loss,
+                                      const RematPolicy& policy = {});
 
 }  // namespace rhea::passes

@@ -36,8 +36,11 @@ std::vector<double> signature(const BlockProblem& problem) {
 
 }  // namespace
 
-BudgetTrades::BudgetTrades(const Graph& graph, const Regions& regions)
-    : graph_(graph), regions_(regions), nodes_(static_cast<size_t>(regions.num_blocks)) {
+BudgetTrades::BudgetTrades(const Graph& graph, const Regions& regions,
+                           std::function<int64_t(const std::vector<bool>&)> live_bytes)
+    : graph_(graph),
+      live_bytes_(std::move(live_bytes)),
+      nodes_(static_cast<size_t>(regions.num_blocks)) {
   const auto& nodes = graph.nodes();
   std::vector<BlockProblem> problems(nodes_.size());
   std::vector<int32_t> local(nodes.size(), -1);  // number inside the block's problem
@@ -106,13 +109,13 @@ std::vector<bool> BudgetTrades::take(size_t num_trades) const {
   return recompute;
 }
 
-int64_t BudgetTrades::peak(size_t num_trades) const {
-  const auto recompute = take(num_trades);
-  const auto order = schedule(graph_, regions_, recompute);
-  return peak_bytes(lifetimes(graph_, regions_, recompute, order), order.size());
+int64_t BudgetTrades::peak(size_t num_trades) {
+  const auto [at, added] = peaks_.try_emplace(num_trades);
+  if (added) at->second = live_bytes_(take(num_trades));
+  return at->second;
 }
 
-std::vector<bool> BudgetTrades::within(double budget) const {
+std::vector<bool> BudgetTrades::within(double budget) {
   const auto none = static_cast<double>(peak(0));
   const auto all = static_cast<double>(peak(trades_.size()));
   const double target = all + budget * (none - all);

@@ -1,5 +1,7 @@
 // The recomputation that fits a memory budget.
 #pragma once
+#include <functional>
+#include <map>
 #include <vector>
 
 #include "rhea/ir/graph.h"
@@ -11,11 +13,13 @@ namespace rhea::passes {
 // trades costs more and leaves fewer bytes with each k.
 class BudgetTrades {
  public:
-  BudgetTrades(const ir::Graph& graph, const Regions& regions);
+  // `live_bytes` of the graph when the marked nodes are recomputed.
+  BudgetTrades(const ir::Graph& graph, const Regions& regions,
+               std::function<int64_t(const std::vector<bool>&)> live_bytes);
 
   // The nodes to recompute at `budget` in [0,1]: the fewest trades whose peak is at most
   // peak(all) + budget * (peak(none) - peak(all)).
-  std::vector<bool> within(double budget) const;
+  std::vector<bool> within(double budget);
 
  private:
   struct Trade {
@@ -24,10 +28,11 @@ class BudgetTrades {
     int32_t choice;  // of the block, from 1
   };
   std::vector<bool> take(size_t num_trades) const;
-  int64_t peak(size_t num_trades) const;
+  int64_t peak(size_t num_trades);
 
   const ir::Graph& graph_;
-  const Regions& regions_;
+  std::function<int64_t(const std::vector<bool>&)> live_bytes_;
+  std::map<size_t, int64_t> peaks_;          // by number of trades
   std::vector<std::vector<int32_t>> nodes_;  // by block, recomputable ones
   std::vector<std::vector<std::vector<bool>>>
       choices_;  // by block and choice, by node of the block

@@ -178,14 +178,14 @@ TEST(Remat, ABudgetIsKeptAtTheLeastWork) {
   const int64_t full = remat(graph, "loss", policy(Mode::full)).peak_bytes;
   const auto curve = budget_curve(graph, "loss");
   ASSERT_EQ(curve.size(), 21u);
-  EXPECT_LE(curve.front().peak_bytes, full);
-  EXPECT_EQ(curve.back().peak_bytes, none);
+  EXPECT_LE(curve.front().bytes.live, full);
+  EXPECT_EQ(curve.back().bytes.live, none);
   EXPECT_EQ(curve.back().recomputed_flops, 0);
   for (size_t i = 0; i < curve.size(); ++i) {
     const double target =
         static_cast<double>(full) + curve[i].budget * static_cast<double>(none - full);
-    EXPECT_LE(static_cast<double>(curve[i].peak_bytes), target + 0.5) << curve[i].budget;
-    EXPECT_GE(curve[i].arena_bytes, curve[i].peak_bytes);
+    EXPECT_LE(static_cast<double>(curve[i].bytes.live), target + 0.5) << curve[i].budget;
+    EXPECT_GE(curve[i].bytes.arena, curve[i].bytes.live);
     if (i > 0) {
       EXPECT_LE(curve[i].recomputed_flops, curve[i - 1].recomputed_flops);
     }

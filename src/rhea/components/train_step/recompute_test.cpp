@@ -48,12 +48,14 @@ StepOptions step_options(const std::string& mode, double budget, DType compute) 
 struct Trained {
   std::vector<double> losses;
   std::string gradients, parameters;
-  int64_t arena = 0;
+  StepMemory memory;
 };
 
-Trained train(const std::string& family, const StepOptions& options) {
+// `skips`: each step is preceded by one whose gradients are thrown away.
+Trained train(const std::string& family, const StepOptions& options,
+              const exec::cpu::CompileOptions& compile = {}, bool skips = false) {
   ThreadPool pool(2);
-  TrainStep step(build_step_graphs(small_model(family), options), options.trace, {}, pool);
+  TrainStep step(build_step_graphs(small_model(family), options), options.trace, compile, pool);
   step.initialise(7);
   const auto append = [](std::string& to, std::span<const StateTensor> tensors) {
     for (const auto& tensor : tensors)
@@ -61,19 +63,23 @@ Trained train(const std::string& family, const StepOptions& options) {
                 static_cast<size_t>(ir::byte_size(tensor.type)));
   };
   Trained result;
-  result.arena = step.memory().activations;
+  result.memory = step.memory();
   std::vector<int32_t> tokens(kTokens), labels(kTokens), positions(kTokens);
   uint32_t random = 1;
   for (int64_t k = 1; k <= 2; ++k) {
-    for (int microbatch = 0; microbatch < 2; ++microbatch) {
+    for (int microbatch = 0; microbatch < (options.accumulates ? 2 : 1); ++microbatch) {
       for (size_t t = 0; t < kTokens; ++t) {
         random = random * 1664525 + 1013904223;
         tokens[t] = static_cast<int32_t>((random >> 16) % kVocab);
         labels[t] = t % 9 == 0 ? -100 : static_cast<int32_t>((random >> 8) % kVocab);
         positions[t] = static_cast<int32_t>(t % kSeqLen % 40);  // two documents a row
       }
-      result.losses.push_back(
-          step.forward_backward({tokens.data(), labels.data(), positions.data()}, 1.0 / 200));
+      const Batch batch{tokens.data(), labels.data(), positions.data()};
+      if (skips) {
+        step.forward_backward(batch, 1);
+        step.discard_gradients();
+      }
+      result.losses.push_back(step.forward_backward(batch, 1.0 / 200));
     }
     append(result.gradients, step.gradients());
     step.update(k, std::vector<double>{1e-3}, 1);
@@ -127,6 +133,53 @@ TEST_P(Recompute, MemoryFallsWithWhatIsKept) {
   EXPECT_EQ(plan_step(build_step_graphs(small_model(family), off), 1, {}).memory.activations, none);
 }
 
+TEST_P(Recompute, SharingTheArenaChangesNoBit) {
+  const auto& [family, dtype] = GetParam();
+  for (const char* mode : {"none", "full"}) {
+    for (const bool accumulates : {false, true}) {
+      SCOPED_TRACE(testing::Message() << mode << " accumulates " << accumulates);
+      auto options = step_options(mode, 0, dtype);
+      options.accumulates = accumulates;
+      const Trained shared = train(family, options);
+      const Trained apart = train(family, options, {.disable_passes = {"share_arena"}});
+      EXPECT_EQ(shared.losses, apart.losses);
+      EXPECT_TRUE(shared.gradients == apart.gradients);
+      EXPECT_TRUE(shared.parameters == apart.parameters);
+      // All of them side by side, against each while it is needed.
+      const StepMemory& memory = apart.memory;
+      EXPECT_GE(memory.arena, memory.gradients + memory.prepared + memory.activations);
+      // Gradients that wait for the next microbatch share nothing.
+      EXPECT_LT(100 * shared.memory.arena, (accumulates ? 101 : 80) * apart.memory.arena);
+    }
+  }
+}
+
+TEST_P(Recompute, ThePlanIsTheArenaToTheByte) {
+  const auto& [family, dtype] = GetParam();
+  for (const char* mode : {"none", "full"}) {
+    const auto options = step_options(mode, 0, dtype);
+    const StepMemory real = train(family, options).memory;
+    const StepMemory planned =
+        plan_step(build_step_graphs(small_model(family), options), 2, {}).memory;
+    EXPECT_EQ(planned.arena, real.arena);
+    EXPECT_EQ(planned.activations, real.activations);
+    EXPECT_EQ(planned.prepared, real.prepared);
+    EXPECT_EQ(planned.gradients, real.gradients);
+    EXPECT_EQ(planned.scratch, real.scratch);
+  }
+}
+
+// The weights that were prepared for the skipped step are gone, and must be made again.
+TEST_P(Recompute, ASkippedStepLeavesNoTrace) {
+  const auto& [family, dtype] = GetParam();
+  auto options = step_options("none", 0, dtype);
+  options.accumulates = false;
+  const Trained skipped = train(family, options, {}, true);
+  const Trained plain = train(family, options);
+  EXPECT_EQ(skipped.losses, plain.losses);
+  EXPECT_TRUE(skipped.parameters == plain.parameters);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Recompute,
                          testing::Combine(testing::Values("llama3", "qwen3"),
                                           testing::Values(DType::f32, DType::bf16)),
@@ -141,7 +194,7 @@ TEST(BudgetCurve, IsMadeWhenItIsAskedFor) {
   options.activation_checkpoint.visualize_memory_budget_pareto = true;
   const auto curve = build_step_graphs(small_model("llama3"), options).budget_curve;
   ASSERT_EQ(curve.size(), 21u);
-  EXPECT_LT(curve.front().arena_bytes, curve.back().arena_bytes);
+  EXPECT_LT(curve.front().bytes.arena, curve.back().bytes.arena);
   EXPECT_GT(curve.front().recomputed_flops, 0);
   EXPECT_EQ(curve.back().recomputed_flops, 0);
 }

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "rhea/exec/cpu/backend.h"
 #include "rhea/ops/ops.h"
 #include "rhea/passes/autodiff.h"
 #include "rhea/passes/hoist.h"
@@ -20,7 +21,7 @@ namespace {
 using ir::Graph;
 using ir::Value;
 
-// `first` with grad.<fqn> added to acc.<fqn> in place.
+// `first` with its gradients added to grad.<fqn> in place.
 Graph accumulate_variant(const Graph& first) {
   Graph result;
   std::vector<std::vector<Value>> made(first.nodes().size());
@@ -39,9 +40,8 @@ Graph accumulate_variant(const Graph& first) {
       result.output(out.name, value);
       continue;
     }
-    const std::string name = accumulator_name(std::string_view(out.name).substr(prefix.size()));
-    const Value sum = ops::add(result.input(name, value.type()), value);
-    result.output(out.name, sum, name);
+    const Value sum = ops::add(result.input(out.name, value.type()), value);
+    result.output(out.name, sum, out.name);
   }
   return result;
 }
@@ -87,7 +87,8 @@ void build_optimizer(const StepOptions& options, StepGraphs& graphs) {
   }
 }
 
-passes::RematPolicy remat_policy(const ActivationCheckpointConfig& config) {
+passes::RematPolicy remat_policy(const StepOptions& options) {
+  const ActivationCheckpointConfig& config = options.activation_checkpoint;
   using Mode = passes::RematPolicy::Mode;
   passes::RematPolicy policy;
   policy.mode = config.mode == "none"        ? Mode::none
@@ -99,13 +100,17 @@ passes::RematPolicy remat_policy(const ActivationCheckpointConfig& config) {
   policy.texts_must_match = policy.force_recompute_products !=
                             ActivationCheckpointConfig().force_recompute_mm_shapes_by_fqns;
   policy.memory_budget = config.memory_budget;
+  policy.planned_bytes = [&options](const Graph& graph) {
+    const auto memory =
+        exec::cpu::plan(graph, 1, {.disable_passes = options.disable_passes}).memory;
+    return passes::GraphBytes{memory.live, memory.arena};
+  };
   return policy;
 }
 
 }  // namespace
 
 std::string grad_name(std::string_view fqn) { return fmt::format("grad.{}", fqn); }
-std::string accumulator_name(std::string_view fqn) { return fmt::format("acc.{}", fqn); }
 std::string state_name(std::string_view state, std::string_view fqn) {
   return fmt::format("{}.{}", state, fqn);
 }
@@ -162,8 +167,8 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
     pipeline.run("remat", graphs.microbatch, [&](const Graph& graph) {
       const auto& config = options.activation_checkpoint;
       if (config.mode == "memory_budget" && config.visualize_memory_budget_pareto)
-        graphs.budget_curve = passes::budget_curve(graph, kLoss);
-      return passes::remat(graph, kLoss, remat_policy(config)).graph;
+        graphs.budget_curve = passes::budget_curve(graph, kLoss, remat_policy(options));
+      return passes::remat(graph, kLoss, remat_policy(options)).graph;
     });
   }
   if (options.accumulates) graphs.accumulate = accumulate_variant(graphs.microbatch);

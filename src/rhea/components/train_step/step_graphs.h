@@ -23,7 +23,7 @@ struct StepOptions {
 
 // prepare     once per optimizer step: casts and packed copies of the parameters
 // microbatch  forward and backward of the first microbatch: loss and grad.<fqn>
-// accumulate  of the further ones: adds its finished gradients to acc.<fqn> in place
+// accumulate  of the further ones: adds its finished gradients to grad.<fqn> in place
 // norm        "norm": global 2-norm of the gradients, f32
 // update      clip, optimizer; in place on <fqn> and <state>.<fqn>; scalars clip f32, step i64,
 // lr.<group> f32 evaluate    loss only
@@ -42,8 +42,7 @@ struct StepGraphs {
 StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions& options);
 
 inline constexpr std::string_view kLoss = "loss";
-std::string grad_name(std::string_view fqn);         // "grad.<fqn>"
-std::string accumulator_name(std::string_view fqn);  // "acc.<fqn>"
+std::string grad_name(std::string_view fqn);  // "grad.<fqn>"
 std::string state_name(std::string_view state, std::string_view fqn);
 std::string lr_name(size_t group);
 

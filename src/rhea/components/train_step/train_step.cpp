@@ -13,6 +13,57 @@ using exec::cpu::CpuExecutable;
 
 constexpr int64_t kAlignment = 64;
 
+int64_t aligned_bytes(const ir::Type& type) { return round_up(ir::byte_size(type), kAlignment); }
+
+// A round of the arena is an optimizer step.
+std::vector<exec::cpu::TurnGraph> turns_of(const StepGraphs& graphs,
+                                           const exec::cpu::CompileOptions& compile) {
+  std::vector<exec::cpu::TurnGraph> turns;
+  const auto add = [&](const ir::Graph& graph, const char* name, bool optional, bool repeats) {
+    if (graph.outputs().empty()) return;
+    turns.push_back({&graph, compile, optional, repeats});
+    turns.back().options.name = name;
+  };
+  // Where the update prepares the weights, the graph of its own runs in the first round only.
+  add(graphs.prepare, "prepare", graphs.update_prepares, false);
+  add(graphs.evaluate, "evaluate", true, true);
+  add(graphs.microbatch, "microbatch", false, false);
+  add(graphs.accumulate, "accumulate", true, true);
+  add(graphs.norm, "norm", false, false);
+  add(graphs.update, "update", false, false);
+  return turns;
+}
+
+StepMemory memory_of(const StepGraphs& graphs, std::span<const exec::MemoryPlan> plans) {
+  StepMemory memory;
+  for (const auto& input : graphs.update.inputs()) {
+    const ir::Type& type = graphs.update.type(input.value);
+    if (input.name.starts_with("grad."))
+      memory.gradients += aligned_bytes(type);
+    else if (input.name.starts_with("exp_avg") || input.name.starts_with("momentum_buffer."))
+      memory.optimizer += aligned_bytes(type);
+    else if (type.rank() > 0)
+      memory.parameters += aligned_bytes(type);
+  }
+  for (const auto& out : graphs.prepare.outputs())
+    memory.prepared += aligned_bytes(graphs.prepare.type(out.value));
+  int64_t scratch = 0;
+  for (const auto& plan : plans) {
+    memory.activations = std::max(memory.activations, plan.live);
+    memory.arena = std::max(memory.arena, plan.arena);
+    memory.scratch += plan.constants;
+    scratch = std::max(scratch, plan.scratch);
+  }
+  memory.scratch += scratch;
+  for (size_t i = 0; i < graphs.rope_specs.size(); ++i) {
+    for (const char* kind : {"cos", "sin"}) {
+      const auto* table = graphs.microbatch.find_input(nn::Trace::rope_input(i, kind));
+      if (table != nullptr) memory.scratch += aligned_bytes(graphs.microbatch.type(table->value));
+    }
+  }
+  return memory;
+}
+
 }  // namespace
 
 // Scalar inputs and outputs of the graphs.
@@ -31,16 +82,15 @@ struct TrainStep::Scalars {
 TrainStep::~TrainStep() = default;
 
 std::vector<StateTensor> TrainStep::allocate(
-    const std::vector<std::pair<std::string, ir::Type>>& tensors, int64_t& bytes) {
+    const std::vector<std::pair<std::string, ir::Type>>& tensors) {
   int64_t total = 0;
-  for (const auto& [name, type] : tensors) total += round_up(ir::byte_size(type), kAlignment);
-  bytes += total;
+  for (const auto& [name, type] : tensors) total += aligned_bytes(type);
   blocks_.push_back(exec::cpu::allocate_state(std::max(total, kAlignment), pool_));
   char* at = static_cast<char*>(blocks_.back().get());
   std::vector<StateTensor> made;
   for (const auto& [name, type] : tensors) {
     made.push_back({name, type, at});
-    at += round_up(ir::byte_size(type), kAlignment);
+    at += aligned_bytes(type);
   }
   return made;
 }
@@ -51,27 +101,22 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
       trace_(trace),
       pool_(pool),
       scalars_(std::make_unique<Scalars>()) {
-  std::vector<std::pair<std::string, ir::Type>> parameters, gradients, optimizer, prepared, tables;
+  std::vector<std::pair<std::string, ir::Type>> parameters, optimizer, tables;
   for (size_t i = 0; i < graphs_.parameters.size(); ++i) {
     const auto& parameter = graphs_.parameters[i];
     parameters.emplace_back(parameter.fqn, ir::Type{trace.param_dtype, parameter.shape});
-    gradients.emplace_back(grad_name(parameter.fqn), ir::Type{graphs_.grad_dtype, parameter.shape});
     for (const auto& state : graphs_.groups.groups[graphs_.groups.group_of[i]].state_names())
       optimizer.emplace_back(state_name(state, parameter.fqn),
                              ir::Type{graphs_.state_dtype, parameter.shape});
   }
-  for (const auto& out : graphs_.prepare.outputs())
-    prepared.emplace_back(out.name, graphs_.prepare.type(out.value));
   for (size_t i = 0; i < graphs_.rope_specs.size(); ++i) {
     const ir::Type type{DType::f32, {trace.seq_len, graphs_.rope_specs[i].rotary_dim / 2}};
     for (const char* kind : {"cos", "sin"})
       tables.emplace_back(nn::Trace::rope_input(i, kind), type);
   }
-  parameters_ = allocate(parameters, memory_.parameters);
-  gradients_ = allocate(gradients, memory_.gradients);
-  optimizer_ = allocate(optimizer, memory_.optimizer);
-  prepared_ = allocate(prepared, memory_.prepared);
-  tables_ = allocate(tables, memory_.scratch);
+  parameters_ = allocate(parameters);
+  optimizer_ = allocate(optimizer);
+  tables_ = allocate(tables);
   table_lengths_.assign(graphs_.rope_specs.size(), -1);
   const auto tokens = static_cast<size_t>(trace.num_tokens);
   tokens_.resize(tokens);
@@ -79,38 +124,34 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
   positions_.resize(tokens);
   scalars_->lr.resize(graphs_.groups.groups.size());
 
-  const auto arena = exec::cpu::make_arena();
-  const auto build = [&](const ir::Graph& graph,
-                         const char* name) -> std::unique_ptr<CpuExecutable> {
-    if (graph.outputs().empty()) return nullptr;
-    exec::cpu::CompileOptions options = compile;
-    options.name = name;
-    auto executable = exec::cpu::compile(graph, pool_, arena, options);
-    bind(*executable, graph);
-    const auto memory = executable->memory();
-    memory_.activations = std::max(memory_.activations, memory.arena);
-    memory_.scratch += memory.constants;
-    return executable;
-  };
-  prepare_ = build(graphs_.prepare, "prepare");
-  microbatch_ = build(graphs_.microbatch, "microbatch");
-  accumulate_ = build(graphs_.accumulate, "accumulate");
-  norm_ = build(graphs_.norm, "norm");
-  update_ = build(graphs_.update, "update");
-  evaluate_ = build(graphs_.evaluate, "evaluate");
+  const auto turns = turns_of(graphs_, compile);
+  auto executables = exec::cpu::compile_turns(turns, pool_, exec::cpu::make_arena());
+  std::vector<exec::MemoryPlan> plans;
+  for (size_t i = 0; i < turns.size(); ++i) {
+    plans.push_back(executables[i]->memory());
+    bind(*executables[i], *turns[i].graph);
+    for (const auto& [graph, owner] : {std::pair{&graphs_.prepare, &prepare_},
+                                       {&graphs_.evaluate, &evaluate_},
+                                       {&graphs_.microbatch, &microbatch_},
+                                       {&graphs_.accumulate, &accumulate_},
+                                       {&graphs_.norm, &norm_},
+                                       {&graphs_.update, &update_}}) {
+      if (turns[i].graph == graph) *owner = std::move(executables[i]);
+    }
+  }
+  memory_ = memory_of(graphs_, plans);
+  for (const auto& parameter : graphs_.parameters) {
+    const std::string name = grad_name(parameter.fqn);
+    gradients_.push_back({name, {graphs_.grad_dtype, parameter.shape}, norm_->planned_input(name)});
+    RHEA_CHECK(gradients_.back().data != nullptr, "'{}' is not in the arena", name);
+  }
 }
 
 void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
   const auto find = [&](const std::string& name) -> void* {
-    for (const auto* tensors : {&parameters_, &gradients_, &optimizer_, &prepared_, &tables_}) {
+    for (const auto* tensors : {&parameters_, &optimizer_, &tables_}) {
       for (const StateTensor& tensor : *tensors) {
         if (tensor.name == name) return tensor.data;
-      }
-    }
-    if (name.starts_with("acc.")) {
-      const std::string grad = grad_name(name.substr(4));
-      for (const StateTensor& tensor : gradients_) {
-        if (tensor.name == grad) return tensor.data;
       }
     }
     if (name == nn::kTokens) return tokens_.data();
@@ -127,12 +168,13 @@ void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
     return nullptr;
   };
   for (const auto& input : graph.inputs()) {
+    if (executable.planned_input(input.name) != nullptr) continue;
     void* data = find(input.name);
     RHEA_CHECK(data != nullptr, "graph input '{}' has no memory", input.name);
     executable.bind_input(input.name, data);
   }
   for (const auto& output : graph.outputs()) {
-    if (!output.donates.empty()) continue;  // written over its input
+    if (!output.donates.empty() || executable.plans_output(output.name)) continue;
     void* data = find(output.name);
     RHEA_CHECK(data != nullptr, "graph output '{}' has no memory", output.name);
     executable.bind_output(output.name, data);
@@ -199,14 +241,18 @@ void TrainStep::update(int64_t step, std::span<const double> lr, double clip) {
   scalars_->clip = static_cast<float>(clip);
   scalars_->step = step;
   update_->run();
-  discard_gradients();
-  if (!graphs_.update_prepares) parameters_changed();
+  has_gradients_ = false;
+  prepared_is_current_ = graphs_.update_prepares;
 }
 
-void TrainStep::discard_gradients() { has_gradients_ = false; }
+void TrainStep::discard_gradients() {
+  has_gradients_ = false;
+  prepared_is_current_ = false;  // the backward pass may have used the memory
+}
 
 double TrainStep::evaluate(const Batch& batch, double loss_scale) {
   RHEA_CHECK(evaluate_ != nullptr, "built without validation");
+  RHEA_CHECK(!has_gradients_, "validation would overwrite gradients that wait for the update");
   set_batch(batch);
   scalars_->loss_scale = static_cast<float>(loss_scale);
   evaluate_->run();
@@ -229,34 +275,15 @@ std::vector<std::pair<std::string, CpuExecutable*>> TrainStep::executables() {
 StepPlan plan_step(const StepGraphs& graphs, int num_threads,
                    const exec::cpu::CompileOptions& compile) {
   StepPlan plan;
-  const auto aligned = [](const ir::Type& type) {
-    return round_up(ir::byte_size(type), kAlignment);
-  };
-  for (const auto& input : graphs.update.inputs()) {
-    const int64_t bytes = aligned(graphs.update.type(input.value));
-    if (input.name.starts_with("grad."))
-      plan.memory.gradients += bytes;
-    else if (input.name.starts_with("exp_avg") || input.name.starts_with("momentum_buffer."))
-      plan.memory.optimizer += bytes;
-    else if (graphs.update.type(input.value).rank() > 0)
-      plan.memory.parameters += bytes;
+  const auto turns = turns_of(graphs, compile);
+  auto [reports, peak] = exec::cpu::plan_turns(turns, num_threads);
+  std::vector<exec::MemoryPlan> plans;
+  for (size_t i = 0; i < turns.size(); ++i) {
+    plans.push_back(reports[i].memory);
+    plan.graphs.emplace_back(turns[i].options.name, std::move(reports[i]));
   }
-  for (const auto& out : graphs.prepare.outputs())
-    plan.memory.prepared += aligned(graphs.prepare.type(out.value));
-  for (const auto& [name, graph] : {std::pair{"prepare", &graphs.prepare},
-                                    {"microbatch", &graphs.microbatch},
-                                    {"accumulate", &graphs.accumulate},
-                                    {"norm", &graphs.norm},
-                                    {"update", &graphs.update},
-                                    {"evaluate", &graphs.evaluate}}) {
-    if (graph->outputs().empty()) continue;
-    exec::cpu::CompileOptions options = compile;
-    options.name = name;
-    plan.graphs.emplace_back(name, exec::cpu::plan(*graph, num_threads, options));
-    const auto& memory = plan.graphs.back().second.memory;
-    plan.memory.activations = std::max(plan.memory.activations, memory.arena);
-    plan.memory.scratch = std::max(plan.memory.scratch, memory.scratch + memory.constants);
-  }
+  plan.memory = memory_of(graphs, plans);
+  plan.peak = std::move(peak);
   return plan;
 }
 

@@ -27,15 +27,17 @@ struct StateTensor {
   void* data = nullptr;
 };
 
-// Bytes by class.
+// Bytes by class. Gradients, prepared weights and activations lie in one arena, which is smaller
+// than their sum: each has its bytes only while it is needed.
 struct StepMemory {
-  int64_t parameters = 0, gradients = 0, optimizer = 0;
+  int64_t parameters = 0, optimizer = 0;
+  int64_t gradients = 0;
   int64_t prepared = 0;     // casts and packed copies of the parameters
-  int64_t activations = 0;  // arena: values of one step
-  int64_t scratch = 0;      // per-thread buffers and constants
-  int64_t total() const {
-    return parameters + gradients + optimizer + prepared + activations + scratch;
-  }
+  int64_t activations = 0;  // values and workspaces of one graph: most that live at once
+  int64_t arena = 0;        // of the three above
+  int64_t scratch = 0;      // per-thread buffers, tables and constants
+  int64_t shared() const { return gradients + prepared + activations - arena; }
+  int64_t total() const { return parameters + optimizer + arena + scratch; }
 };
 
 // What the step would need and do, without allocating anything.
@@ -43,6 +45,7 @@ struct StepPlan {
   StepMemory memory;
   std::vector<std::pair<std::string, exec::cpu::PlanReport>>
       graphs;  // in the order in which they run
+  exec::cpu::ArenaPeak peak;
 };
 StepPlan plan_step(const StepGraphs& graphs, int num_threads,
                    const exec::cpu::CompileOptions& options);
@@ -56,6 +59,7 @@ class TrainStep {
   const StepGraphs& graphs() const { return graphs_; }
   // Whole tensors in the order of graphs().parameters; state tensors named "<state>.<fqn>".
   std::span<const StateTensor> parameters() const { return parameters_; }
+  // Between forward_backward and update.
   std::span<const StateTensor> gradients() const { return gradients_; }
   std::span<const StateTensor> optimizer_state() const { return optimizer_; }
 
@@ -85,14 +89,14 @@ class TrainStep {
   struct Scalars;
   void set_batch(const Batch& batch);
   void bind(exec::cpu::CpuExecutable& executable, const ir::Graph& graph);
-  std::vector<StateTensor> allocate(const std::vector<std::pair<std::string, ir::Type>>& tensors,
-                                    int64_t& bytes);
+  std::vector<StateTensor> allocate(const std::vector<std::pair<std::string, ir::Type>>& tensors);
 
   StepGraphs graphs_;
   nn::TraceOptions trace_;
   ThreadPool& pool_;
   std::vector<std::shared_ptr<void>> blocks_;
-  std::vector<StateTensor> parameters_, gradients_, optimizer_, prepared_, tables_;
+  std::vector<StateTensor> parameters_, optimizer_, tables_;
+  std::vector<StateTensor> gradients_;  // in the arena
   std::vector<int64_t> table_lengths_;
   std::unique_ptr<Scalars> scalars_;
   std::unique_ptr<exec::cpu::CpuExecutable> prepare_, microbatch_, accumulate_, norm_, update_,

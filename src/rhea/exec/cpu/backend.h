@@ -2,7 +2,9 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rhea/base/cpu_features.h"
@@ -43,6 +45,11 @@ struct CallTime {
 
 class CpuExecutable : public Executable {
  public:
+  // Memory of an input that another graph of the sequence makes; null: the caller binds it. Valid
+  // once all executables that share the arena are compiled.
+  virtual void* planned_input(std::string_view name) const = 0;
+  // Is the output such a tensor of another graph?
+  virtual bool plans_output(std::string_view name) const = 0;
   virtual const std::vector<NodeReport>& nodes() const = 0;
   // Seconds spent per entry of nodes() since the last call, when profiling is on.
   virtual void set_profiling(bool on) = 0;
@@ -63,6 +70,38 @@ PlanReport plan(const ir::Graph& graph, int num_threads, const CompileOptions& o
 std::unique_ptr<CpuExecutable> compile(const ir::Graph& graph, ThreadPool& pool,
                                        std::shared_ptr<Arena> arena,
                                        const CompileOptions& options = {});
+
+// One of the graphs that take turns, round after round, in this order.
+struct TurnGraph {
+  const ir::Graph* graph = nullptr;
+  CompileOptions options;
+  bool optional = false;  // may be left out of a round
+  bool repeats = false;   // may run several times in a row
+};
+// What lies in the arena in the step in which most of it is in use.
+struct ArenaPeak {
+  enum class Kind : uint8_t { value, workspace, tensor };
+  struct Buffer {
+    std::string op, fqn;  // of the node that makes it; tensors between graphs: the name
+    int64_t bytes = 0;
+    Kind kind = Kind::value;
+  };
+  size_t graph = 0;     // the turn that the step belongs to
+  std::string op, fqn;  // of the step
+  std::vector<Buffer> buffers;
+};
+struct TurnsPlan {
+  std::vector<PlanReport> graphs;  // one per turn
+  ArenaPeak peak;
+};
+// Compiles them for one arena. What one graph makes for another (an output with the name of an
+// input there) is not bound by the caller: it lies in the arena from its first write to its last
+// read, and its bytes serve other values for the rest of the round. MemoryPlan::arena is the size
+// of the whole.
+TurnsPlan plan_turns(std::span<const TurnGraph> graphs, int num_threads);
+std::vector<std::unique_ptr<CpuExecutable>> compile_turns(std::span<const TurnGraph> graphs,
+                                                          ThreadPool& pool,
+                                                          const std::shared_ptr<Arena>& arena);
 std::shared_ptr<Arena> make_arena();
 // Memory for state that outlives steps (parameters, gradients, optimizer): huge pages, zeroed,
 // first touched by the pool.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rhea/exec/cpu/arena.h"
+#include "rhea/exec/cpu/arena_layout.h"
 #include "rhea/exec/cpu/backend.h"
 #include "rhea/exec/cpu/executable.h"
 #include "rhea/exec/cpu/kernel_choice.h"
@@ -28,20 +29,54 @@ Program lower(const ir::Graph& graph, const CompileOptions& options) {
                       !options.interpret && pipeline.runs("zero_copy"));
 }
 
+std::vector<Program> lower_all(std::span<const TurnGraph> graphs, ArenaPeak* peak = nullptr) {
+  std::vector<Program> programs;
+  std::vector<Turn> turns;
+  programs.reserve(graphs.size());
+  bool share = true;
+  for (const TurnGraph& turn : graphs) {
+    programs.push_back(lower(*turn.graph, turn.options));
+    turns.push_back({&programs.back(), turn.optional, turn.repeats});
+    share = share &&
+            passes::Pipeline({.disable_passes = turn.options.disable_passes}).runs("share_arena");
+  }
+  auto fullest = lay_out_arena(turns, share);
+  if (peak != nullptr) *peak = std::move(fullest);
+  return programs;
+}
+
+PlanReport report_of(const Program& program, int num_threads) {
+  return {with_scratch(program.memory, num_threads), make_reports(program)};
+}
+
 }  // namespace
 
+TurnsPlan plan_turns(std::span<const TurnGraph> graphs, int num_threads) {
+  TurnsPlan plan;
+  for (const Program& program : lower_all(graphs, &plan.peak))
+    plan.graphs.push_back(report_of(program, num_threads));
+  return plan;
+}
+
+std::vector<std::unique_ptr<CpuExecutable>> compile_turns(std::span<const TurnGraph> graphs,
+                                                          ThreadPool& pool,
+                                                          const std::shared_ptr<Arena>& arena) {
+  std::vector<std::unique_ptr<CpuExecutable>> made;
+  auto programs = lower_all(graphs);
+  for (size_t i = 0; i < graphs.size(); ++i)
+    made.push_back(std::make_unique<ProgramExecutable>(std::move(programs[i]), pool, arena,
+                                                       graphs[i].options));
+  return made;
+}
+
 PlanReport plan(const ir::Graph& graph, int num_threads, const CompileOptions& options) {
-  const Program program = lower(graph, options);
-  PlanReport report{program.memory, make_reports(program)};
-  report.memory.scratch *= num_threads;
-  return report;
+  return std::move(plan_turns(std::vector<TurnGraph>{{&graph, options}}, num_threads).graphs[0]);
 }
 
 std::unique_ptr<CpuExecutable> compile(const ir::Graph& graph, ThreadPool& pool,
                                        std::shared_ptr<Arena> arena,
                                        const CompileOptions& options) {
-  return std::make_unique<ProgramExecutable>(lower(graph, options), pool, std::move(arena),
-                                             options);
+  return std::move(compile_turns(std::vector<TurnGraph>{{&graph, options}}, pool, arena)[0]);
 }
 
 }  // namespace rhea::exec::cpu

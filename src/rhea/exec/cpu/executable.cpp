@@ -55,7 +55,15 @@ void check_alignment(std::string_view name, const void* data) {
              "'{}' is bound to memory that is not 64-byte aligned", name);
 }
 
+// A page apart, so that threads do not share cache lines or sets.
+int64_t scratch_stride(int64_t bytes) { return bytes == 0 ? 0 : round_up(bytes, 4096) + 64; }
+
 }  // namespace
+
+MemoryPlan with_scratch(MemoryPlan memory, int num_threads) {
+  memory.scratch = scratch_stride(memory.scratch) * num_threads;
+  return memory;
+}
 
 std::vector<NodeReport> make_reports(const Program& program) {
   std::vector<NodeReport> reports;
@@ -87,8 +95,7 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
       reports_(make_reports(program_)),
       times_(program_.steps.size(), 0.0) {
   scratch_offset_ = round_up(program_.memory.arena, 4096);
-  // A page apart, so that threads do not share cache lines or sets.
-  scratch_stride_ = program_.memory.scratch == 0 ? 0 : round_up(program_.memory.scratch, 4096) + 64;
+  scratch_stride_ = scratch_stride(program_.memory.scratch);
   arena_->reserve(scratch_offset_ + scratch_stride_ * pool_.num_threads(), pool_);
   program_.kernels->make_states();
   fill_constants();
@@ -127,6 +134,8 @@ void ProgramExecutable::fill_constants() {
 void ProgramExecutable::bind_input(std::string_view name, const void* data) {
   const int32_t i = index_of(program_.graph.inputs(), name);
   if (i < 0) throw Error("{}: bind_input: there is no input '{}'", name_, name);
+  RHEA_CHECK(program_.inputs[static_cast<size_t>(i)].arena_offset < 0,
+             "{}: input '{}' lies in the arena and cannot be bound", name_, name);
   check_alignment(name, data);
   // Donated inputs are written; all others only read.
   inputs_[static_cast<size_t>(i)] = const_cast<void*>(data);
@@ -136,6 +145,8 @@ void ProgramExecutable::bind_input(std::string_view name, const void* data) {
 void ProgramExecutable::bind_output(std::string_view name, void* data) {
   const int32_t o = index_of(program_.graph.outputs(), name);
   if (o < 0) throw Error("{}: bind_output: there is no output '{}'", name_, name);
+  RHEA_CHECK(program_.outputs[static_cast<size_t>(o)].arena_offset < 0,
+             "{}: output '{}' lies in the arena and cannot be bound", name_, name);
   check_alignment(name, data);
   outputs_[static_cast<size_t>(o)] = data;
   resolved_ = false;
@@ -164,6 +175,13 @@ void ProgramExecutable::check_bindings() const {
 }
 
 void ProgramExecutable::resolve() {
+  const auto bind_planned = [&](const std::vector<Binding>& bindings, std::vector<void*>& to) {
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (bindings[i].arena_offset >= 0) to[i] = arena_->data() + bindings[i].arena_offset;
+    }
+  };
+  bind_planned(program_.inputs, inputs_);
+  bind_planned(program_.outputs, outputs_);
   check_bindings();
   generation_ = arena_->generation();
   scratch_ = arena_->data() + scratch_offset_;
@@ -210,7 +228,10 @@ void ProgramExecutable::run_step(size_t s) {
   const ir::KernelPlan& plan = step.choice->plan;
   args_.in = buffers_.data() + first_buffer_[s];
   args_.out = args_.in + step.in.size();
-  args_.workspace = arena_->data() + step.workspace;
+  args_.workspace =
+      step.workspace < 0
+          ? nullptr
+          : arena_->data() + program_.buffers[static_cast<size_t>(step.workspace)].offset;
   args_.state = plan.state.get();
   kernel_ = plan.run;
   const int threads = pool_.num_threads();
@@ -255,9 +276,19 @@ void ProgramExecutable::check_results(size_t s) const {
 }
 
 MemoryPlan ProgramExecutable::memory() const {
-  MemoryPlan memory = program_.memory;
-  memory.scratch = scratch_stride_ * pool_.num_threads();
-  return memory;
+  return with_scratch(program_.memory, pool_.num_threads());
+}
+
+void* ProgramExecutable::planned_input(std::string_view name) const {
+  const int32_t i = index_of(program_.graph.inputs(), name);
+  if (i < 0) return nullptr;
+  const int64_t offset = program_.inputs[static_cast<size_t>(i)].arena_offset;
+  return offset < 0 ? nullptr : arena_->data() + offset;
+}
+
+bool ProgramExecutable::plans_output(std::string_view name) const {
+  const int32_t o = index_of(program_.graph.outputs(), name);
+  return o >= 0 && program_.outputs[static_cast<size_t>(o)].arena_offset >= 0;
 }
 
 std::vector<double> ProgramExecutable::take_times() {

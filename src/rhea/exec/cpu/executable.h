@@ -11,6 +11,8 @@
 namespace rhea::exec::cpu {
 
 std::vector<NodeReport> make_reports(const Program& program);
+// The plan with the scratch of all threads.
+MemoryPlan with_scratch(MemoryPlan memory, int num_threads);
 
 class ProgramExecutable final : public CpuExecutable {
  public:
@@ -25,6 +27,8 @@ class ProgramExecutable final : public CpuExecutable {
   void bind_output(std::string_view name, void* data) override;
   void run() override;
   MemoryPlan memory() const override;
+  void* planned_input(std::string_view name) const override;
+  bool plans_output(std::string_view name) const override;
   const std::vector<NodeReport>& nodes() const override { return reports_; }
   void set_profiling(bool on) override { profiling_ = on; }
   std::vector<double> take_times() override;

@@ -1,5 +1,5 @@
 // From a legal graph to kernel calls: which values are views of others, which results take over an
-// operand's buffer, which lie in the caller's memory, and where the rest goes in the arena.
+// operand's buffer, which lie in the caller's memory, and how long the rest needs the arena.
 #include "rhea/exec/cpu/program.h"
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include "rhea/exec/cpu/copy.h"
 #include "rhea/exec/cpu/views.h"
 #include "rhea/ir/op_def.h"
-#include "rhea/passes/plan_memory.h"
 
 namespace rhea::exec::cpu {
 namespace {
@@ -31,6 +30,7 @@ struct Storage {
   int32_t first = INT32_MAX, last = -1;  // steps
   int64_t bytes = 0;
   int64_t offset = 0;
+  bool listed = false;  // in Program::buffers
 };
 
 struct Use {
@@ -56,7 +56,8 @@ class Builder {
     find_lifetimes();
     place_outputs();
     if (reuse_) take_over_operands();
-    plan_arena();
+    list_buffers();
+    list_bindings();
     emit_steps();
   }
 
@@ -392,28 +393,45 @@ class Builder {
     }
   }
 
-  void plan_arena() {
-    std::vector<passes::Lifetime> lifetimes;
-    std::vector<int64_t*> targets;
-    for (Storage& storage : storages_) {
-      if (storage.base != Place::Base::arena || storage.last < 0) continue;
-      lifetimes.push_back({storage.first, storage.last, storage.bytes});
-      targets.push_back(&storage.offset);
+  void list_buffers() {
+    auto& buffers = program_.buffers;
+    for (int32_t value = 0; value < static_cast<int32_t>(types_.size()); ++value) {
+      const int32_t index = storage_index_[static_cast<size_t>(value)];
+      if (index < 0) continue;
+      Storage& storage = storages_[static_cast<size_t>(index)];
+      // A result that took over an operand's buffer has the operand's.
+      if (storage.base != Place::Base::arena || storage.last < 0 || storage.listed) continue;
+      storage.listed = true;
+      storage.index = static_cast<int32_t>(buffers.size());
+      buffers.push_back(
+          {{storage.first, storage.last, storage.bytes}, producer_[static_cast<size_t>(value)]});
     }
-    workspaces_.assign(order_.size(), 0);
+    workspaces_.assign(order_.size(), -1);
     MemoryPlan& memory = program_.memory;
     for (size_t s = 0; s < order_.size(); ++s) {
       const ir::KernelPlan& plan = choice_[static_cast<size_t>(order_[s])]->plan;
       memory.scratch = std::max(memory.scratch, round_up(plan.scratch_bytes, kAlignment));
       if (plan.workspace_bytes == 0) continue;
       memory.workspace = std::max(memory.workspace, plan.workspace_bytes);
-      lifetimes.push_back({static_cast<int32_t>(s), static_cast<int32_t>(s), plan.workspace_bytes});
-      targets.push_back(&workspaces_[s]);
+      workspaces_[s] = static_cast<int32_t>(buffers.size());
+      const auto step = static_cast<int32_t>(s);
+      buffers.push_back({{step, step, plan.workspace_bytes}, order_[s], true});
     }
-    const auto layout = passes::plan_memory(lifetimes);
-    for (size_t i = 0; i < targets.size(); ++i) *targets[i] = layout.offsets[i];
-    memory.arena = layout.total;
-    program_.values_lower_bound = layout.lower_bound;
+  }
+
+  void list_bindings() {
+    program_.num_kernel_steps = static_cast<int32_t>(order_.size());
+    for (const auto& input : graph_.inputs()) {
+      const Storage& storage = storage_of(flat(input.value));
+      program_.inputs.push_back({{storage.first, storage.last}});
+    }
+    const auto end = program_.num_kernel_steps;
+    for (size_t o = 0; o < graph_.outputs().size(); ++o) {
+      const Storage& storage = storage_of(flat(graph_.outputs()[o].value));
+      const bool in_place =
+          storage.base == Place::Base::output && storage.index == static_cast<int32_t>(o);
+      program_.outputs.push_back({{in_place ? storage.first : end, end}});
+    }
   }
 
   Place place_of(int32_t value) {
@@ -478,7 +496,7 @@ class Builder {
 
   std::vector<Storage> storages_;
   std::vector<int32_t> order_;       // node of each step
-  std::vector<int64_t> workspaces_;  // by step
+  std::vector<int32_t> workspaces_;  // by step
   struct OutputCopy {
     int32_t value;
     Place to;
