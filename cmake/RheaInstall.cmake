@@ -28,7 +28,7 @@ function(rhea_install_package)
     INSTALL_DESTINATION ${package_dir})
   write_basic_package_version_file(${CMAKE_BINARY_DIR}/rheaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES ${CMAKE_BINARY_DIR}/rheaConfig.cmake ${CMAKE_BINARY_DIR}/rheaConfigVersion.cmake DESTINATION ${package_dir})
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/rhea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/rhea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "test_*.h" EXCLUDE)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
   install(TARGETS rhea_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
