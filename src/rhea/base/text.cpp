@@ -1,7 +1,9 @@
-// Text for people.
 #include "rhea/base/text.h"
 
 #include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
 
 namespace rhea {
 
@@ -13,6 +15,30 @@ std::string with_commas(int64_t value) {
     text += digits[i];
   }
   return text;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string made(text);
+  for (char& c : made)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return made;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      current[j] =
+          std::min({previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        current[j] = std::min(current[j], before[j - 2] + 1);
+    }
+    std::swap(before, previous);
+    std::swap(previous, current);
+  }
+  return previous[b.size()];
 }
 
 }  // namespace rhea

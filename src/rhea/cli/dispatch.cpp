@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <iostream>
 #include <new>
-#include <numeric>
 #include <vector>
 
 #include "rhea/base/error.h"
+#include "rhea/base/text.h"
 #include "rhea/base/version.h"
 
 namespace rhea::cli {
@@ -31,22 +31,6 @@ const Command* find_command(std::string_view name) {
   for (const Command& command : commands())
     if (command.name == name) return &command;
   return nullptr;
-}
-
-// Number of single-character edits between two words.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 [[noreturn]] void unknown_command(std::string_view name) {

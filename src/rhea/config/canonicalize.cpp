@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "rhea/base/text.h"
+
 namespace rhea::config {
 namespace {
 
@@ -47,15 +49,9 @@ class Canonicalizer final : public Visitor {
   }
 };
 
-void lower(std::string& word) {
-  std::ranges::transform(word, word.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-}
-
 void lower(DataloaderConfig& loader) {
-  lower(loader.dataset);
-  for (DataSourceConfig& source : loader.sources) lower(source.dataset);
+  loader.dataset = lower_case(loader.dataset);
+  for (DataSourceConfig& source : loader.sources) source.dataset = lower_case(source.dataset);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rhea/base/text.h"
+
 namespace rhea::config {
 namespace {
 
@@ -54,24 +56,6 @@ class Indexer final : public Visitor {
   std::vector<Option>& options_;
   std::string prefix_;
 };
-
-// Edits (insert, remove, change, swap of neighbours) between two words.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    current[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      current[j] =
-          std::min({previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        current[j] = std::min(current[j], before[j - 2] + 1);
-    }
-    std::swap(before, previous);
-    std::swap(previous, current);
-  }
-  return previous[b.size()];
-}
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 

@@ -4,21 +4,24 @@
 
 namespace rhea::config {
 
-void check_fields(const TrainerConfig& config,
-                  Report& report);  // choices and ranges of every field
-void check_training(const TrainerConfig& config, const WorldFacts& world,
-                    Report& report);  // training, paths
+// Choices and ranges that fields() states (validate.cpp).
+void check_fields(const TrainerConfig& config, Report& report);
+
+// rules_batch.cpp
+void check_training(const TrainerConfig& config, const WorldFacts& world, Report& report);
 void check_parallelism(const TrainerConfig& config, const WorldFacts& world, Report& report);
 void check_batch(const TrainerConfig& config, const WorldFacts& world, Report& report);
-void check_compile(const TrainerConfig& config,
-                   Report& report);  // compile, executor, activation_checkpoint
-void check_optimizer(const TrainerConfig& config, const WorldFacts& world,
-                     Report& report);  // optimizer, lr_scheduler, loss
+
+// rules_step.cpp: compile, executor and activation_checkpoint; optimizer and loss
+void check_compile(const TrainerConfig& config, Report& report);
+void check_optimizer(const TrainerConfig& config, const WorldFacts& world, Report& report);
+
+// rules_run.cpp: checkpoint; dataloader and validator; profiler and debug
 void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Report& report);
-void check_data(const TrainerConfig& config, Report& report);  // dataloader, validator
-void check_observation(const TrainerConfig& config, const WorldFacts& world,
-                       Report& report);  // profiler, debug
-void check_scope(const TrainerConfig& config, const WorldFacts& world,
-                 Report& report);  // what this version cannot run
+void check_data(const TrainerConfig& config, Report& report);
+void check_observation(const TrainerConfig& config, const WorldFacts& world, Report& report);
+
+// rules_scope.cpp: what this version cannot run
+void check_scope(const TrainerConfig& config, const WorldFacts& world, Report& report);
 
 }  // namespace rhea::config

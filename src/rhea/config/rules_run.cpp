@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "rhea/base/text.h"
 #include "rhea/config/rules.h"
 
 namespace rhea::config {
@@ -17,12 +18,6 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
 
 bool blank(const std::string& text) {
   return std::ranges::all_of(text, [](unsigned char c) { return std::isspace(c) != 0; });
-}
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 void check_initial_load(const CheckpointConfig& c, const std::string& hf_assets_path,
@@ -70,7 +65,7 @@ void check_excluded(const CheckpointConfig& c, Report& report) {
 void check_loader(const DataloaderConfig& d, const std::string& path, Report& report) {
   const auto check_source = [&](const std::string& where, const std::string& dataset,
                                 const std::optional<std::string>& file) {
-    if (!contains(supported_datasets(), lower(dataset))) {
+    if (!contains(supported_datasets(), lower_case(dataset))) {
       report.add(where + ".dataset", "'" + dataset + "'",
                  fmt::format("Dataset {} is not supported. Supported datasets are: [{}]", dataset,
                              fmt::join(supported_datasets(), ", ")));
@@ -78,7 +73,7 @@ void check_loader(const DataloaderConfig& d, const std::string& path, Report& re
     }
     static const std::vector<std::string> needs_path = {"c4",    "c4_validation", "tokens",
                                                         "jsonl", "text",          "parquet"};
-    if (contains(needs_path, lower(dataset)) && file.value_or("").empty())
+    if (contains(needs_path, lower_case(dataset)) && file.value_or("").empty())
       report.add(
           where + ".dataset_path", "None",
           fmt::format("dataset {} needs it: a file, a folder or a glob of local files", dataset));
@@ -126,7 +121,7 @@ void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Repo
   if (c.keep_latest_k < 0)
     report.add("checkpoint.keep_latest_k", std::to_string(c.keep_latest_k),
                "must be at least 2, or 0 to keep all");
-  const std::string mode = lower(c.async_mode);
+  const std::string mode = lower_case(c.async_mode);
   if (mode != "disabled" && mode != "async" && mode != "async_with_pinned_mem")
     report.add(
         "checkpoint.async_mode", "'" + c.async_mode + "'",

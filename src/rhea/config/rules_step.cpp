@@ -1,5 +1,4 @@
-// Rules of what a step computes: compile, executor, activation_checkpoint, optimizer, lr_scheduler,
-// loss.
+// Rules of what a step computes: compile, executor, activation_checkpoint, optimizer, loss.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -35,8 +35,8 @@ struct Alternative {
 struct FieldInfo {
   std::string_view name;
   std::string_view meaning;
-  std::vector<std::string_view>
-      choices;            // legal words of a string or of a list's items; empty = any
+  // Legal words of a string or of a list's items; empty = any.
+  std::vector<std::string_view> choices;
   bool any_case = false;  // choices are compared without regard to case
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();

@@ -157,7 +157,6 @@ struct DataLoader::Impl {
   nlohmann::json identity;  // what a state must agree with
   Snapshot current;
   DataStats current_stats;
-  double last_wait = 0;
   double total_wait = 0;
   bool ended = false;
 
@@ -246,8 +245,8 @@ bool DataLoader::next(Batch& batch) {
     if (!batch.input.empty()) self.spare.push_back(std::move(batch));
   }
   self.changed.notify_all();
-  self.last_wait = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  self.total_wait += self.last_wait;
+  self.total_wait +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (item.failure) {
     self.ended = true;
     std::rethrow_exception(item.failure);
@@ -299,7 +298,6 @@ void DataLoader::restore(std::span<const std::string> rank_states) {
   self.current = self.source->snapshot();
 }
 
-double DataLoader::last_wait_seconds() const { return impl_->last_wait; }
 double DataLoader::total_wait_seconds() const { return impl_->total_wait; }
 DataStats DataLoader::stats() const { return impl_->current_stats; }
 std::string DataLoader::description() const { return impl_->source->description(); }

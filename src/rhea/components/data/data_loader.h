@@ -48,11 +48,11 @@ struct DataLoaderOptions {
   Packing packing = Packing::concat;
   int num_packing_bins = 8;
   std::string text_field = "text";
-  bool text_whole_files =
-      false;  // data set `text`: a document is a file, not a block up to a blank line
+  // Data set `text`: a document is a file, not a block up to a blank line.
+  bool text_whole_files = false;
   OnBadRow on_bad_row = OnBadRow::stop;
-  std::vector<SourceOptions>
-      sources;  // not empty: a mixture, and dataset, dataset_path, infinite are not used
+  // Not empty: a mixture, and dataset, dataset_path, infinite are not used.
+  std::vector<SourceOptions> sources;
   StoppingStrategy stopping_strategy = StoppingStrategy::on_first_exhausted;
 
   // From the trainer.
@@ -63,8 +63,8 @@ struct DataLoaderOptions {
   int dp_size = 1;
   int64_t vocab_size = 0;              // > 0: ids of ready rows outside [0, vocab_size) are refused
   std::filesystem::path index_folder;  // where line indices of big files are kept; empty: in memory
-  bool pad_last_batch =
-      false;  // a finite set ends with a full batch whose extra rows have no labels (validation)
+  // A finite set ends with a full batch whose extra rows have no labels (validation).
+  bool pad_last_batch = false;
 };
 
 // Label of a position that has none.
@@ -111,8 +111,7 @@ class DataLoader {
   // The state of a run with one rank.
   void restore(const std::string& state) { restore(std::span(&state, 1)); }
 
-  // Seconds that next() had to wait for data: in the last call, and in all.
-  double last_wait_seconds() const;
+  // Seconds that next() had to wait for data.
   double total_wait_seconds() const;
   DataStats stats() const;
 
@@ -124,8 +123,6 @@ class DataLoader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Keys of the data set table, as the help of dataloader.dataset lists them.
-std::vector<std::string> dataset_names();
 // False for data sets of ready tokens.
 bool needs_tokenizer(std::string_view dataset);
 

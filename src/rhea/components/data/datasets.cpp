@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cctype>
-
 #include "rhea/base/error.h"
+#include "rhea/base/text.h"
 #include "rhea/components/data/debug_text.h"
 #include "rhea/components/data/input_files.h"
 #include "rhea/components/data/packed_rows.h"
@@ -18,16 +16,15 @@
 namespace rhea::data {
 namespace {
 
-std::string lower_case(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
-}
-
 constexpr std::string_view kJsonExtensions[] = {".jsonl",   ".json",      ".jsonl.gz",
                                                 ".json.gz", ".jsonl.zst", ".json.zst"};
 constexpr std::string_view kTextExtensions[] = {".txt", ".txt.gz", ".txt.zst", ".md"};
 constexpr std::string_view kTokenExtensions[] = {".safetensors"};
+constexpr std::string_view kDatasetNames[] = {"debug_text", "debug_text_validation",
+                                              "c4",         "c4_validation",
+                                              "c4_test",    "jsonl",
+                                              "text",       "tokens",
+                                              "random"};
 // Rhea ships no third-party text: where a user puts a copy of torchtitan's test set.
 constexpr const char* kC4TestFolder = "tests/assets/c4_test";
 
@@ -52,16 +49,8 @@ std::string required_path(const SourceOptions& source, std::string_view name) {
 
 }  // namespace
 
-std::vector<std::string> dataset_names() {
-  return {"debug_text", "debug_text_validation",
-          "c4",         "c4_validation",
-          "c4_test",    "jsonl",
-          "text",       "tokens",
-          "random"};
-}
-
 bool needs_tokenizer(std::string_view dataset) {
-  const std::string name = lower_case(std::string(dataset));
+  const std::string name = lower_case(dataset);
   return name != "tokens" && name != "random";
 }
 
@@ -79,7 +68,7 @@ std::unique_ptr<DocumentSource> open_documents(const SourceOptions& source,
     record.kind = format.whole_files ? RecordKind::text_file : RecordKind::text_block;
   } else if (name != "jsonl") {
     throw Error("Dataset {} is not supported. Supported datasets are: [{}]", source.dataset,
-                fmt::join(dataset_names(), ", "));
+                fmt::join(kDatasetNames, ", "));
   }
   const bool json = record.kind == RecordKind::json_line;
   const auto files =

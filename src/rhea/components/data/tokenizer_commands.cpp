@@ -100,6 +100,13 @@ std::string describe_token(const Tokenizer& tokenizer, std::optional<int32_t> id
   return id ? fmt::format("{} (id {})", tokenizer.token_text(*id), *id) : "none";
 }
 
+std::vector<std::string> default_special_tokens() {
+  std::vector<std::string> tokens = {"<|begin_of_text|>",   "<|end_of_text|>",   "<|pad|>",
+                                     "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"};
+  for (int i = 0; i < 16; ++i) tokens.push_back(fmt::format("<|reserved_special_token_{}|>", i));
+  return tokens;
+}
+
 }  // namespace
 
 void tokenizer_encode(const TokenizerCodeOptions& options, std::istream& input,
@@ -155,13 +162,6 @@ void tokenizer_info(const std::filesystem::path& path, std::ostream& output) {
          << fmt::format("before a text  {}\n", around(tokenizer->prefix_ids({})))
          << fmt::format("after a text   {}\n", around(tokenizer->suffix_ids({})))
          << fmt::format("chat template  {}\n", tokenizer->chat_template().empty() ? "none" : "yes");
-}
-
-std::vector<std::string> default_special_tokens() {
-  std::vector<std::string> tokens = {"<|begin_of_text|>",   "<|end_of_text|>",   "<|pad|>",
-                                     "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"};
-  for (int i = 0; i < 16; ++i) tokens.push_back(fmt::format("<|reserved_special_token_{}|>", i));
-  return tokens;
 }
 
 void tokenizer_train(const TokenizerTrainOptions& options, std::ostream& report) {

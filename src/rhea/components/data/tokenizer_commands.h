@@ -13,8 +13,8 @@ struct TokenizerCodeOptions {
   bool jsonl = false;    // one JSON string (decode: array of ids) a line instead of the whole input
   bool add_bos = false;  // --add_bos: exactly one, whatever the files say
   bool add_eos = false;
-  bool no_specials =
-      false;  // --no_specials: nothing around the text, unless add_bos or add_eos ask for it
+  // --no_specials: nothing around the text, unless add_bos or add_eos ask for it
+  bool no_specials = false;
   bool plain = false;  // special tokens spelled in the text are plain text
 };
 
@@ -36,8 +36,9 @@ struct TokenizerTrainOptions {
   std::string text_field = "text";
   int64_t vocab_size = 2048;
   int64_t min_frequency = 2;
-  std::string pattern = "llama3";           // gpt2, llama3, qwen
-  std::vector<std::string> special_tokens;  // empty: default_special_tokens()
+  std::string pattern = "llama3";  // gpt2, llama3, qwen
+  // Empty: begin, end and padding of a text, headers and end of a chat turn, reserved ones: 22.
+  std::vector<std::string> special_tokens;
   std::string bos_token = "<|begin_of_text|>";
   std::string eos_token = "<|end_of_text|>";
   std::string pad_token = "<|pad|>";
@@ -46,8 +47,5 @@ struct TokenizerTrainOptions {
 
 // Writes tokenizer.json and tokenizer_config.json and a report.
 void tokenizer_train(const TokenizerTrainOptions& options, std::ostream& report);
-
-// Begin, end and padding of a text, headers and end of a chat turn, and reserved ones: 22 in all.
-std::vector<std::string> default_special_tokens();
 
 }  // namespace rhea::data

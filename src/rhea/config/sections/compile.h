@@ -42,9 +42,6 @@ struct ExecutorConfig : Config {
     v("num_threads", num_threads,
       "CPU: 0 = the cores of this process' affinity divided by the local ranks", at_least(0));
   }
-
-  // cache_dir with a leading $XDG_CACHE_HOME put in.
-  std::string resolved_cache_dir() const;
 };
 
 }  // namespace rhea
