@@ -5,11 +5,13 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "rhea/base/aligned.h"
 #include "rhea/base/error.h"
 #include "rhea/base/rng.h"
 #include "rhea/exec/cpu/backend.h"
+#include "rhea/nn/rope_buffers.h"
 #include "rhea/passes/simplify.h"
 
 namespace rhea {
@@ -38,8 +40,7 @@ struct Generator::Impl {
   AlignedVector<int32_t> tokens, positions;
   AlignedVector<float> logits;
   alignas(64) int32_t start = 0;
-  std::vector<nn::RopeSpec> rope_specs;
-  std::vector<AlignedVector<float>> tables;
+  std::optional<nn::RopeBuffers> ropes;  // of both graphs
   std::vector<std::pair<std::string, std::shared_ptr<void>>> caches;
   std::unique_ptr<exec::cpu::CpuExecutable> prefill, decode;
 
@@ -63,13 +64,7 @@ struct Generator::Impl {
     traced.output("logits", nn::logits(trace, decoder));
     const ir::Graph graph = passes::simplify(traced);
     auto executable = exec::cpu::compile(graph, pool, arena, {.name = "generate"});
-    if (rope_specs.empty()) {
-      rope_specs = trace.rope_specs();
-      for (const auto& spec : rope_specs) {
-        for (int i = 0; i < 2; ++i)
-          tables.emplace_back(static_cast<size_t>(capacity * spec.rotary_dim / 2));
-      }
-    }
+    if (!ropes) ropes.emplace(trace.rope_specs(), capacity);
     for (const auto& input : graph.inputs())
       executable->bind_input(input.name, memory(input.name, graph.type(input.value), pool));
     executable->bind_output("logits", logits.data());
@@ -80,10 +75,7 @@ struct Generator::Impl {
     if (name == nn::kTokens) return tokens.data();
     if (name == nn::kPositions) return positions.data();
     if (name == nn::kCacheStart) return &start;
-    for (size_t i = 0; i < rope_specs.size(); ++i) {
-      if (name == nn::Trace::rope_input(i, "cos")) return tables[2 * i].data();
-      if (name == nn::Trace::rope_input(i, "sin")) return tables[2 * i + 1].data();
-    }
+    if (const float* table = ropes->find(name)) return table;
     if (!name.starts_with("cache.")) return model.data(name);
     for (const auto& [cache, data] : caches) {
       if (cache == name) return data.get();
@@ -105,12 +97,6 @@ struct Generator::Impl {
     start = static_cast<int32_t>(first);
     executable.run();
     return logits.data() + (count - 1) * vocab_size;
-  }
-
-  void fill_tables(int64_t length) {
-    for (size_t i = 0; i < rope_specs.size(); ++i)
-      nn::fill_tables(rope_specs[i], capacity, length, tables[2 * i].data(),
-                      tables[2 * i + 1].data());
   }
 };
 
@@ -143,7 +129,7 @@ std::vector<int32_t> Generator::generate(const std::vector<int32_t>& prompt, int
     if (id < 0 || id >= impl_->vocab_size)
       throw Error("prompt token {} is outside the vocabulary [0, {})", id, impl_->vocab_size);
   }
-  impl_->fill_tables(length + max_new_tokens);
+  impl_->ropes->fill(length + max_new_tokens);
   const float* logits = nullptr;
   for (int64_t first = 0; first < length; first += kPrefill)
     logits = impl_->run(prompt.data() + first, std::min(kPrefill, length - first), first);

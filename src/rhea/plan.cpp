@@ -12,7 +12,7 @@
 #include "rhea/components/metrics/step_metrics.h"
 #include "rhea/components/train_step/train_step.h"
 #include "rhea/config/validate.h"
-#include "rhea/models/facts.h"
+#include "rhea/models/model_size.h"
 #include "rhea/models/registry.h"
 #include "rhea/step_time.h"
 #include "rhea/trainer_options.h"
@@ -213,18 +213,18 @@ void print_plan(const TrainerConfig& config, const PlanOptions& options, std::os
   const auto& model = models::decoder(config.model_spec);
   const auto step = step_options(config);
   const auto graphs = train_step::build_step_graphs(model, step);
-  const auto facts = models::model_facts(model, graphs.parameters, config.training.seq_len);
+  const auto size = models::model_size(model, graphs.parameters, config.training.seq_len);
   ThreadPool pool(options.num_threads);
   const auto plan = train_step::plan_step(graphs, pool.num_threads(), compile_options(config));
 
   const int64_t accumulation = config::accumulation_steps(config, 1);
   const int64_t tokens = accumulation * step.trace.num_tokens;
   fmt::print(out, "{} {}\n", config.model_spec.name, config.model_spec.flavor);
-  fmt::print(out, "  parameters           {}\n", facts.num_parameters);
+  fmt::print(out, "  parameters           {}\n", size.num_parameters);
   fmt::print(
       out,
       "  flops per token      {} (forward and backward, no causal discount, no recomputation)\n",
-      facts.flops_per_token);
+      size.flops_per_token);
   fmt::print(out, "  tokens per step      {} ({} x {} x {} accumulation steps)\n", tokens,
              config.training.local_batch_size, config.training.seq_len, accumulation);
   fmt::print(out, "  activation checkpoint {}\n", config.activation_checkpoint.mode);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "rhea/base/thread_pool.h"
-#include "rhea/components/checkpoint/named_tensor.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/nn/decoder.h"
 
@@ -33,10 +32,5 @@ class PublishedModel {
   std::shared_ptr<void> block_;
   std::vector<float*> data_;
 };
-
-// The stock parts of a parameter, or of anything with its shape, as tensors of a checkpoint.
-void add_parts(std::vector<checkpoint::NamedTensor>& out, const nn::Parameter& parameter,
-               DType dtype, void* data, const std::string& prefix = "",
-               const std::string& suffix = "");
 
 }  // namespace rhea

@@ -12,7 +12,9 @@
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/exec/cpu/backend.h"
+#include "rhea/nn/rope_buffers.h"
 #include "rhea/ops/ops.h"
+#include "rhea/parameter_tensors.h"
 #include "rhea/passes/autodiff.h"
 #include "rhea/passes/simplify.h"
 #include "rhea/published_model.h"
@@ -149,21 +151,14 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
       exec::cpu::compile(graph, pool, exec::cpu::make_arena(), {.name = "score"});
 
   AlignedVector<float> out_logits(static_cast<size_t>(num_tokens * vocab_size));
-  std::vector<AlignedVector<float>> tables;
   alignas(64) float loss = 0;
   alignas(64) const auto scale =
       static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(tokens.num_valid, 1)));
-  const int64_t longest = *std::max_element(tokens.positions.begin(), tokens.positions.end()) + 1;
-  for (const auto& spec : trace.rope_specs()) {
-    const auto size = static_cast<size_t>(tokens.length * spec.rotary_dim / 2);
-    tables.emplace_back(size);
-    tables.emplace_back(size);
-    nn::fill_tables(spec, tokens.length, longest, tables[tables.size() - 2].data(),
-                    tables.back().data());
-  }
+  nn::RopeBuffers ropes(trace.rope_specs(), tokens.length);
+  ropes.fill(*std::max_element(tokens.positions.begin(), tokens.positions.end()) + 1);
   std::map<std::string, AlignedVector<float>> grads;
   for (const auto& input : graph.inputs()) {
-    const void* data = nullptr;
+    const void* data = ropes.find(input.name);
     if (input.name == nn::kTokens)
       data = tokens.ids.data();
     else if (input.name == nn::kLabels)
@@ -172,10 +167,6 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
       data = tokens.positions.data();
     else if (input.name == nn::kLossScale)
       data = &scale;
-    for (size_t i = 0; data == nullptr && i < trace.rope_specs().size(); ++i) {
-      if (input.name == nn::Trace::rope_input(i, "cos")) data = tables[2 * i].data();
-      if (input.name == nn::Trace::rope_input(i, "sin")) data = tables[2 * i + 1].data();
-    }
     executable->bind_input(input.name, data != nullptr ? data : model.data(input.name));
   }
   executable->bind_output("logits", out_logits.data());

@@ -17,7 +17,7 @@
 #include "rhea/components/signals/stop_signals.h"
 #include "rhea/components/train_step/train_step.h"
 #include "rhea/config/trainer_config.h"
-#include "rhea/models/facts.h"
+#include "rhea/models/model_size.h"
 
 namespace rhea {
 
@@ -33,9 +33,8 @@ class Trainer {
 
   ExitCode train();
 
-  // For tools and tests.
+  // For tests.
   const train_step::TrainStep& step() const { return *step_; }
-  int64_t current_step() const { return current_step_; }
 
  private:
   struct StepResult {
@@ -68,7 +67,7 @@ class Trainer {
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<metrics::StructuredLog> events_;
   std::unique_ptr<train_step::TrainStep> step_;
-  models::ModelFacts facts_;
+  models::ModelSize size_;
   lr_scheduler::Schedule schedule_;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   std::unique_ptr<data::DataLoader> loader_;

@@ -17,6 +17,7 @@
 #include "rhea/models/hf/config_json.h"
 #include "rhea/models/registry.h"
 #include "rhea/ops/peak.h"
+#include "rhea/parameter_tensors.h"
 #include "rhea/trainer.h"
 #include "rhea/trainer_options.h"
 #include "rhea/trainer_state.h"
@@ -132,8 +133,8 @@ void Trainer::build_model() {
 
   const auto options = step_options(config_);
   auto graphs = train_step::build_step_graphs(model, options);
-  facts_ = models::model_facts(model, graphs.parameters, config_.training.seq_len);
-  log::info(kLog, "Model {} size: {} total parameters", name, with_commas(facts_.num_parameters));
+  size_ = models::model_size(model, graphs.parameters, config_.training.seq_len);
+  log::info(kLog, "Model {} size: {} total parameters", name, with_commas(size_.num_parameters));
   log_recompute(config_.activation_checkpoint);
   write_budget_curve(config_.dump_folder, graphs.budget_curve);
   step_ = std::make_unique<train_step::TrainStep>(std::move(graphs), options.trace,
@@ -190,7 +191,7 @@ void Trainer::build_metrics() {
                                   .save_tb_folder = config_.metrics.save_tb_folder,
                                   .colors = terminal && !config_.metrics.disable_color_printing,
                                   .progress = terminal,
-                                  .flops_per_token = static_cast<double>(facts_.flops_per_token),
+                                  .flops_per_token = static_cast<double>(size_.flops_per_token),
                                   .peak_flops = peak,
                                   .planned_bytes = step_->memory().total(),
                                   .machine_bytes = metrics::machine_memory_bytes(),

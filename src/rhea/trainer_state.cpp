@@ -1,4 +1,4 @@
-// A fused parameter is saved as its parts; row ranges of dim 0 are contiguous, so no copy is made.
+// A fused parameter is saved as its parts.
 #include "rhea/trainer_state.h"
 
 #include <nlohmann/json.hpp>
@@ -6,17 +6,12 @@
 #include "rhea/base/error.h"
 #include "rhea/base/version.h"
 #include "rhea/config/json.h"
-#include "rhea/models/registry.h"
-#include "rhea/published_model.h"
+#include "rhea/parameter_tensors.h"
 
 namespace rhea {
 namespace {
 
 using checkpoint::NamedTensor;
-
-int64_t head_dim_of(const nn::Decoder::Config& model) {
-  return model.layers.empty() ? 0 : model.layers[0]->attention->qkv_linear->head_dim;
-}
 
 }  // namespace
 
@@ -40,26 +35,6 @@ std::vector<NamedTensor> checkpoint_tensors(const train_step::TrainStep& step) {
     }
   }
   return tensors;
-}
-
-checkpoint::KeyMap make_key_map(const ModelSpec& spec) {
-  const auto& family = models::find_family(spec.name);
-  const auto& model = models::decoder(spec);
-  checkpoint::KeyMap map = checkpoint::identity_key_map();
-  if (!family.key_rules.empty()) {
-    const int64_t head_dim = head_dim_of(model);
-    map.to_hf = [rules = family.key_rules, head_dim](const std::string& native,
-                                                     std::span<const int64_t> shape) {
-      const auto key = models::to_hf(rules, native);
-      if (!key) throw Error("parameter {} has no Hugging Face name", native);
-      checkpoint::HfPart part{key->name, {shape.begin(), shape.end()}};
-      if (key->permuted) part.rows = checkpoint::half_split_rows(shape[0], head_dim);
-      return std::vector{part};
-    };
-  }
-  if (model.tie_word_embeddings) map.tied = {{"lm_head.weight", "model.embed_tokens.weight"}};
-  map.ignorable = [](const std::string& key) { return key.ends_with("rotary_emb.inv_freq"); };
-  return map;
 }
 
 checkpoint::StateMap state_map(const TrainState& state, const std::string& loader_state,

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "rhea/components/checkpoint/key_map.h"
 #include "rhea/components/checkpoint/named_tensor.h"
 #include "rhea/components/train_step/train_step.h"
 #include "rhea/config/trainer_config.h"
@@ -15,9 +14,6 @@ namespace rhea {
 // optimizer.state.<fqn>.<name>.
 std::vector<checkpoint::NamedTensor> model_tensors(const train_step::TrainStep& step);
 std::vector<checkpoint::NamedTensor> checkpoint_tensors(const train_step::TrainStep& step);
-
-// The family's key rules as the checkpoint reads them.
-checkpoint::KeyMap make_key_map(const ModelSpec& spec);
 
 // Counters that a checkpoint carries.
 struct TrainState {

@@ -14,20 +14,14 @@
 namespace rhea::models {
 
 template <class Flavor, size_t N>
-std::vector<std::string_view> flavor_names(const std::array<Flavor, N>& table) {
-  std::vector<std::string_view> names;
-  for (const Flavor& flavor : table) names.push_back(flavor.name);
-  return names;
-}
-
-template <class Flavor, size_t N>
 const Flavor& find_flavor(std::string_view family, const std::array<Flavor, N>& table,
                           std::string_view name) {
+  std::vector<std::string_view> known;
   for (const Flavor& flavor : table) {
     if (flavor.name == name) return flavor;
+    known.push_back(flavor.name);
   }
-  throw Error("{} has no flavor '{}'; flavors: {}", family, name,
-              fmt::join(flavor_names(table), ", "));
+  throw Error("{} has no flavor '{}'; flavors: {}", family, name, fmt::join(known, ", "));
 }
 
 // `attn_backend`: flex, varlen and flex_flash mask documents, sdpa is plain causal; another word is

@@ -28,23 +28,14 @@ std::string fill(std::string_view pattern, std::string_view number) {
   return text;
 }
 
-std::optional<MappedKey> map(std::span<const KeyRule> rules, std::string_view name,
-                             std::string_view KeyRule::*from, std::string_view KeyRule::*to) {
-  for (const KeyRule& rule : rules) {
-    if (const auto number = match(rule.*from, name))
-      return MappedKey{fill(rule.*to, *number), rule.permuted};
-  }
-  return {};
-}
-
 }  // namespace
 
-std::optional<MappedKey> to_hf(std::span<const KeyRule> rules, std::string_view native) {
-  return map(rules, native, &KeyRule::native, &KeyRule::hf);
-}
-
-std::optional<MappedKey> to_native(std::span<const KeyRule> rules, std::string_view hf) {
-  return map(rules, hf, &KeyRule::hf, &KeyRule::native);
+std::optional<PublishedKey> to_hf(std::span<const KeyRule> rules, std::string_view native) {
+  for (const KeyRule& rule : rules) {
+    if (const auto number = match(rule.native, native))
+      return PublishedKey{fill(rule.hf, *number), rule.permuted};
+  }
+  return {};
 }
 
 }  // namespace rhea::models

@@ -1,5 +1,5 @@
-// Names of the same tensor in native checkpoints and in published files: one table, read in both
-// directions.
+// Names of the same tensor in native checkpoints and in published files: one table for loading and
+// for export, which both start from the native name.
 #pragma once
 #include <optional>
 #include <span>
@@ -17,13 +17,12 @@ struct KeyRule {
   bool permuted = false;
 };
 
-struct MappedKey {
+struct PublishedKey {
   std::string name;
   bool permuted = false;
 };
 
 // Empty when no rule covers the name.
-std::optional<MappedKey> to_hf(std::span<const KeyRule> rules, std::string_view native);
-std::optional<MappedKey> to_native(std::span<const KeyRule> rules, std::string_view hf);
+std::optional<PublishedKey> to_hf(std::span<const KeyRule> rules, std::string_view native);
 
 }  // namespace rhea::models

@@ -1,8 +1,11 @@
 // The list of families.
 #include "rhea/models/registry.h"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <filesystem>
+#include <vector>
 
 #include "rhea/base/error.h"
 #include "rhea/models/flavor.h"
@@ -15,6 +18,17 @@ namespace {
 
 constexpr std::string_view kHuggingFace = "transformers_modeling_backend";
 
+std::span<const Family> families() {
+  static const std::array kFamilies = {
+      Family{"llama3", llama3::key_rules(), "llama",
+             [](const hf::PublishedConfig& c) { return llama3::build(c.sizes, c.rope); }},
+      Family{"qwen3", qwen3::key_rules(), "qwen3",
+             [](const hf::PublishedConfig& c) { return qwen3::build(c.sizes, c.rope); }},
+      Family{kHuggingFace, {}, {}, hf::build},
+  };
+  return kFamilies;
+}
+
 }  // namespace
 
 std::filesystem::path config_file(const TrainerConfig& config) {
@@ -25,13 +39,12 @@ std::filesystem::path config_file(const TrainerConfig& config) {
 }
 
 const Family& find_family(std::string_view name) {
-  static const std::array kFamilies = {Family{"llama3", llama3::key_rules()},
-                                       Family{"qwen3", qwen3::key_rules()},
-                                       Family{kHuggingFace, {}}};
-  for (const Family& family : kFamilies) {
+  std::vector<std::string_view> known;
+  for (const Family& family : families()) {
     if (family.name == name) return family;
+    known.push_back(family.name);
   }
-  throw Error("model family '{}' is unknown; known: llama3, qwen3, {}", name, kHuggingFace);
+  throw Error("model family '{}' is unknown; known: {}", name, fmt::join(known, ", "));
 }
 
 ModelSpec deferred_spec(std::string_view family) {
@@ -49,18 +62,11 @@ void complete_spec(TrainerConfig& config) {
     throw Error("{} does not exist; set hf_assets_path{} to a folder with a config.json",
                 file.string(), spec.name == kHuggingFace ? " or hf_model" : "");
   const auto published = hf::read_config(file);
-  const std::string wanted = spec.name == "llama3" ? "llama" : spec.name;
-  if (spec.name == kHuggingFace) {
-    spec = make_spec(spec.name, kFromConfig, hf::build(published), "flex");
-  } else if (published.model_type != wanted) {
+  const Family& family = find_family(spec.name);
+  if (!family.model_type.empty() && published.model_type != family.model_type)
     throw Error("{}: model_type is '{}', the native {} needs '{}'", file.string(),
-                published.model_type, spec.name, wanted);
-  } else if (spec.name == "llama3") {
-    spec =
-        make_spec(spec.name, kFromConfig, llama3::build(published.sizes, published.rope), "flex");
-  } else {
-    spec = make_spec(spec.name, kFromConfig, qwen3::build(published.sizes, published.rope), "flex");
-  }
+                published.model_type, spec.name, family.model_type);
+  spec = make_spec(spec.name, kFromConfig, family.build(published), "flex");
 }
 
 const nn::Decoder::Config& decoder(const ModelSpec& spec) {

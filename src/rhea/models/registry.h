@@ -10,13 +10,21 @@
 
 namespace rhea::models {
 
+namespace hf {
+struct PublishedConfig;
+}
+
+// A new family: a row in registry.cpp.
 struct Family {
   std::string_view name;
   // Names in published files; empty: the model has them already.
   std::span<const KeyRule> key_rules;
+  // model_type of the config.json that it takes sizes from; empty: every supported one.
+  std::string_view model_type;
+  nn::Decoder::Config (*build)(const hf::PublishedConfig& config);
 };
 
-// llama3, qwen3, transformers_modeling_backend. Throws Error listing them.
+// Throws Error listing the families there are.
 const Family& find_family(std::string_view name);
 
 // A flavor that takes its sizes from config.json: the spec is completed when hf_assets_path (or

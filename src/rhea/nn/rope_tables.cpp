@@ -1,4 +1,5 @@
-// Formulas of the spec of each published scaling; check values are in rope_tables_test.cpp.
+// The formula of each published scaling, as Transformers computes it; check values are in
+// rope_tables_test.cpp.
 #include "rhea/nn/rope_tables.h"
 
 #include <algorithm>

@@ -10,9 +10,10 @@ namespace rhea::nn {
 //   none, linear    w / factor
 //   dynamic         NTK: theta grows with the longest position of the batch beyond original_max
 //   llama3          long wavelengths / factor, short ones kept, a ramp between (low_freq_factor,
-//   high_freq_factor) yarn            interpolation of slow dims, ramp between the dims that turn
-//   beta_fast and beta_slow times in original_max longrope        per-dim factors: short up to
-//   original_max positions, long beyond
+//                   high_freq_factor)
+//   yarn            interpolation of slow dims, ramp between the dims that turn beta_fast and
+//                   beta_slow times in original_max
+//   longrope        per-dim factors: short up to original_max positions, long beyond
 struct RopeSpec {
   enum class Scaling : uint8_t { none, linear, dynamic, llama3, yarn, longrope };
   int64_t rotary_dim = 0;
@@ -36,8 +37,8 @@ struct RopeSpec {
 
 // Throws Error naming the number that is missing, out of range, or of the wrong count.
 void check(const RopeSpec& spec);
-RopeSpec::Scaling parse_scaling(
-    const std::string& name);  // "default" and "none" mean none; unknown: error listing the known
+// "default" and "none" mean none. Throws Error listing the known ones.
+RopeSpec::Scaling parse_scaling(const std::string& name);
 
 // w_i for a batch whose longest position is length-1 (only read by dynamic and longrope).
 std::vector<double> inverse_frequencies(const RopeSpec& spec, int64_t length);

@@ -1,4 +1,4 @@
-// Check values of models.md section 1.1.
+// Check values of every scaling, and what is refused.
 #include "rhea/nn/rope_tables.h"
 
 #include <gtest/gtest.h>

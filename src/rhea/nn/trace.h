@@ -37,17 +37,19 @@ struct TraceOptions {
   int64_t seq_len = 0;               // S
   DType param_dtype = DType::f32;    // training.dtype: how parameters are stored
   DType compute_dtype = DType::f32;  // mixed_precision_param: what the model computes in
-  bool cached =
-      false;  // generation with a key-value cache: num_tokens may be any number up to seq_len
+  // Generation with a key-value cache: num_tokens may be any number up to seq_len.
+  bool cached = false;
 };
 
 // Names of graph inputs that are not parameters.
-inline constexpr std::string_view kTokens = "batch.tokens";  // i32 [T]
-inline constexpr std::string_view kPositions =
-    "batch.positions";  // i32 [T], restart at 0 at each document
-inline constexpr std::string_view kLabels = "batch.labels";  // i32 [T], -100 = ignored
-inline constexpr std::string_view kLossScale =
-    "batch.loss_scale";  // f32 [], 1 / valid labels of the whole global batch
+// i32 [T]
+inline constexpr std::string_view kTokens = "batch.tokens";
+// i32 [T], restart at 0 at each document
+inline constexpr std::string_view kPositions = "batch.positions";
+// i32 [T], -100 = ignored
+inline constexpr std::string_view kLabels = "batch.labels";
+// f32 [], 1 / valid labels of the whole global batch
+inline constexpr std::string_view kLossScale = "batch.loss_scale";
 
 class Trace {
  public:

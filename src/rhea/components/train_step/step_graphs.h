@@ -21,15 +21,16 @@ struct StepOptions {
   std::string dump_graphs;
 };
 
-// prepare     once per optimizer step: casts and packed copies of the parameters
+// prepare     after parameters were written from outside: their casts and packed copies
 // microbatch  forward and backward of the first microbatch: loss and grad.<fqn>
 // accumulate  of the further ones: adds its finished gradients to grad.<fqn> in place
 // norm        "norm": global 2-norm of the gradients, f32
-// update      clip, optimizer; in place on <fqn> and <state>.<fqn>; scalars clip f32, step i64,
-// lr.<group> f32 evaluate    loss only
+// update      clip, optimizer; in place on <fqn> and <state>.<fqn>, then what prepare does; inputs
+//             clip f32, step i64, lr.<group> f32
+// evaluate    loss only
 struct StepGraphs {
   ir::Graph prepare, microbatch, accumulate, norm, update, evaluate;
-  bool update_prepares = false;  // update also writes the outputs of prepare
+  bool update_prepares = false;  // off: prepare runs after each update (pass prepare_in_update)
   std::vector<nn::Parameter> parameters;
   std::vector<nn::RopeSpec> rope_specs;
   GroupAssignment groups;

@@ -100,8 +100,9 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
     : graphs_(std::move(graphs)),
       trace_(trace),
       pool_(pool),
+      ropes_(graphs_.rope_specs, trace.seq_len),
       scalars_(std::make_unique<Scalars>()) {
-  std::vector<std::pair<std::string, ir::Type>> parameters, optimizer, tables;
+  std::vector<std::pair<std::string, ir::Type>> parameters, optimizer;
   for (size_t i = 0; i < graphs_.parameters.size(); ++i) {
     const auto& parameter = graphs_.parameters[i];
     parameters.emplace_back(parameter.fqn, ir::Type{trace.param_dtype, parameter.shape});
@@ -109,15 +110,8 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
       optimizer.emplace_back(state_name(state, parameter.fqn),
                              ir::Type{graphs_.state_dtype, parameter.shape});
   }
-  for (size_t i = 0; i < graphs_.rope_specs.size(); ++i) {
-    const ir::Type type{DType::f32, {trace.seq_len, graphs_.rope_specs[i].rotary_dim / 2}};
-    for (const char* kind : {"cos", "sin"})
-      tables.emplace_back(nn::Trace::rope_input(i, kind), type);
-  }
   parameters_ = allocate(parameters);
   optimizer_ = allocate(optimizer);
-  tables_ = allocate(tables);
-  table_lengths_.assign(graphs_.rope_specs.size(), -1);
   const auto tokens = static_cast<size_t>(trace.num_tokens);
   tokens_.resize(tokens);
   labels_.resize(tokens);
@@ -149,7 +143,7 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
 
 void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
   const auto find = [&](const std::string& name) -> void* {
-    for (const auto* tensors : {&parameters_, &optimizer_, &tables_}) {
+    for (const auto* tensors : {&parameters_, &optimizer_}) {
       for (const StateTensor& tensor : *tensors) {
         if (tensor.name == name) return tensor.data;
       }
@@ -169,7 +163,8 @@ void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
   };
   for (const auto& input : graph.inputs()) {
     if (executable.planned_input(input.name) != nullptr) continue;
-    void* data = find(input.name);
+    const void* data = ropes_.find(input.name);
+    if (data == nullptr) data = find(input.name);
     RHEA_CHECK(data != nullptr, "graph input '{}' has no memory", input.name);
     executable.bind_input(input.name, data);
   }
@@ -204,17 +199,10 @@ void TrainStep::set_batch(const Batch& batch) {
   std::copy_n(batch.tokens, tokens_.size(), tokens_.data());
   std::copy_n(batch.labels, labels_.size(), labels_.data());
   std::copy_n(batch.positions, positions_.size(), positions_.data());
-  int64_t length = 0;
-  for (size_t i = 0; i < graphs_.rope_specs.size(); ++i) {
-    const auto& spec = graphs_.rope_specs[i];
-    if (spec.depends_on_length() && length == 0)
-      length = positions_.empty() ? 1 : *std::max_element(positions_.begin(), positions_.end()) + 1;
-    const int64_t wanted = spec.depends_on_length() ? length : 0;
-    if (table_lengths_[i] == wanted) continue;
-    nn::fill_tables(spec, trace_.seq_len, wanted, static_cast<float*>(tables_[2 * i].data),
-                    static_cast<float*>(tables_[2 * i + 1].data));
-    table_lengths_[i] = wanted;
-  }
+  int64_t longest = 0;
+  if (ropes_.depends_on_length() && !positions_.empty())
+    longest = *std::max_element(positions_.begin(), positions_.end());
+  ropes_.fill(longest + 1);
   if (!prepared_is_current_ && prepare_) prepare_->run();
   prepared_is_current_ = true;
 }

@@ -11,6 +11,7 @@
 #include "rhea/base/thread_pool.h"
 #include "rhea/components/train_step/step_graphs.h"
 #include "rhea/exec/cpu/backend.h"
+#include "rhea/nn/rope_buffers.h"
 
 namespace rhea::train_step {
 
@@ -43,8 +44,8 @@ struct StepMemory {
 // What the step would need and do, without allocating anything.
 struct StepPlan {
   StepMemory memory;
-  std::vector<std::pair<std::string, exec::cpu::PlanReport>>
-      graphs;  // in the order in which they run
+  // In the order in which they run.
+  std::vector<std::pair<std::string, exec::cpu::PlanReport>> graphs;
   exec::cpu::ArenaPeak peak;
 };
 StepPlan plan_step(const StepGraphs& graphs, int num_threads,
@@ -95,9 +96,9 @@ class TrainStep {
   nn::TraceOptions trace_;
   ThreadPool& pool_;
   std::vector<std::shared_ptr<void>> blocks_;
-  std::vector<StateTensor> parameters_, optimizer_, tables_;
+  std::vector<StateTensor> parameters_, optimizer_;
   std::vector<StateTensor> gradients_;  // in the arena
-  std::vector<int64_t> table_lengths_;
+  nn::RopeBuffers ropes_;
   std::unique_ptr<Scalars> scalars_;
   std::unique_ptr<exec::cpu::CpuExecutable> prepare_, microbatch_, accumulate_, norm_, update_,
       evaluate_;

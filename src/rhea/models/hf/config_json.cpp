@@ -229,8 +229,6 @@ void check_total(const DecoderSizes& sizes, int64_t head_dim, const std::string&
 
 }  // namespace
 
-std::span<const std::string_view> model_types() { return kModelTypes; }
-
 PublishedConfig parse_config(std::string_view text, std::string_view origin_view) {
   const std::string origin(origin_view);
   check_json_depth(text, origin);

@@ -19,9 +19,6 @@ struct PublishedConfig {
 PublishedConfig read_config(const std::filesystem::path& file);
 PublishedConfig parse_config(std::string_view json, std::string_view origin);
 
-// Model types with a row in the table.
-std::span<const std::string_view> model_types();
-
 // The decoder under Hugging Face's names, with the initial distributions of this backend.
 nn::Decoder::Config build(const PublishedConfig& config);
 

@@ -14,7 +14,6 @@ namespace rhea::models::llama3 {
 // `attn_backend`: flex, varlen and flex_flash mask documents, sdpa is plain causal.
 ModelSpec model_registry(std::string_view flavor, std::string_view attn_backend = "flex",
                          bool fuse_qkv = true);
-std::span<const std::string_view> flavors();
 
 // The native model in sizes that a config.json gives.
 nn::Decoder::Config build(const DecoderSizes& sizes, const nn::RopeFields& rope);

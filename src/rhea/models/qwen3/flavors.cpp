@@ -46,11 +46,6 @@ const std::array kFlavors = {
 
 }  // namespace
 
-std::span<const std::string_view> flavors() {
-  static const auto names = flavor_names(kFlavors);
-  return names;
-}
-
 ModelSpec model_registry(std::string_view flavor, std::string_view attn_backend, bool fuse_qkv) {
   const Flavor& found = find_flavor("qwen3", kFlavors, flavor);
   DecoderSizes chosen = found.sizes;

@@ -6,13 +6,13 @@
 
 namespace rhea::models {
 
-struct ModelFacts {
+struct ModelSize {
   int64_t num_parameters = 0;
   // 6 N_mm + 6 L N (2H) S: no causal discount, no recomputation; N_mm leaves out an untied
   // embedding.
   int64_t flops_per_token = 0;
 };
-ModelFacts model_facts(const nn::Decoder::Config& model,
-                       const std::vector<nn::Parameter>& parameters, int64_t seq_len);
+ModelSize model_size(const nn::Decoder::Config& model, const std::vector<nn::Parameter>& parameters,
+                     int64_t seq_len);
 
 }  // namespace rhea::models

@@ -1,0 +1,22 @@
+// Parameter count and FLOPs of the log lines.
+#include "rhea/models/model_size.h"
+
+namespace rhea::models {
+
+ModelSize model_size(const nn::Decoder::Config& model, const std::vector<nn::Parameter>& parameters,
+                     int64_t seq_len) {
+  ModelSize size;
+  for (const auto& parameter : parameters) size.num_parameters += ir::num_elements(parameter.shape);
+  const int64_t embedding =
+      model.tok_embeddings->num_embeddings * model.tok_embeddings->embedding_dim;
+  const int64_t in_products = size.num_parameters - (model.tie_word_embeddings ? 0 : embedding);
+  int64_t attention = 0;
+  for (const auto& layer : model.layers) {
+    const auto& qkv = *layer->attention->qkv_linear;
+    attention += qkv.n_heads * 2 * qkv.head_dim;
+  }
+  size.flops_per_token = 6 * in_products + 6 * attention * seq_len;
+  return size;
+}
+
+}  // namespace rhea::models

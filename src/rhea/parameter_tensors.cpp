@@ -1,0 +1,45 @@
+#include "rhea/parameter_tensors.h"
+
+#include "rhea/base/error.h"
+#include "rhea/models/registry.h"
+
+namespace rhea {
+
+void add_parts(std::vector<checkpoint::NamedTensor>& out, const nn::Parameter& parameter,
+               DType dtype, void* data, const std::string& prefix, const std::string& suffix) {
+  const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape[0];
+  const int64_t row_bytes = ir::num_elements(parameter.shape) / rows * dtype_size(dtype);
+  for (const auto& part : parameter.parts) {
+    checkpoint::NamedTensor made{prefix + part.fqn + suffix, dtype, parameter.shape,
+                                 static_cast<char*>(data) + part.row_begin * row_bytes};
+    if (!made.shape.empty()) made.shape[0] = part.row_end - part.row_begin;
+    out.push_back(std::move(made));
+  }
+}
+
+checkpoint::KeyMap published_key_map(const nn::Decoder::Config& model) {
+  checkpoint::KeyMap map = checkpoint::identity_key_map();
+  if (model.tie_word_embeddings) map.tied = {{"lm_head.weight", "model.embed_tokens.weight"}};
+  map.ignorable = [](const std::string& key) { return key.ends_with("rotary_emb.inv_freq"); };
+  return map;
+}
+
+checkpoint::KeyMap make_key_map(const ModelSpec& spec) {
+  const auto& family = models::find_family(spec.name);
+  const auto& model = models::decoder(spec);
+  checkpoint::KeyMap map = published_key_map(model);
+  if (family.key_rules.empty()) return map;
+  const int64_t head_dim =
+      model.layers.empty() ? 0 : model.layers[0]->attention->qkv_linear->head_dim;
+  map.to_hf = [rules = family.key_rules, head_dim](const std::string& native,
+                                                   std::span<const int64_t> shape) {
+    const auto key = models::to_hf(rules, native);
+    if (!key) throw Error("parameter {} has no Hugging Face name", native);
+    checkpoint::HfPart part{key->name, {shape.begin(), shape.end()}};
+    if (key->permuted) part.rows = checkpoint::half_split_rows(shape[0], head_dim);
+    return std::vector{part};
+  };
+  return map;
+}
+
+}  // namespace rhea
