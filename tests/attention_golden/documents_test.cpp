@@ -2,8 +2,8 @@
 // for bit, and agrees with running it alone.
 #include <gtest/gtest.h>
 
-#include "kernel_run.h"
 #include "rhea/ops/ops.h"
+#include "tests/support/kernel_run.h"
 
 namespace rhea::testing {
 namespace {

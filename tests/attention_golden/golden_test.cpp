@@ -5,33 +5,14 @@
 
 #include <filesystem>
 
-#include "kernel_run.h"
-#include "rhea/components/safetensors/reader.h"
 #include "rhea/ops/ops.h"
+#include "tests/support/golden_file.h"
+#include "tests/support/kernel_run.h"
 
 namespace rhea::testing {
 namespace {
 
 using Values = std::vector<double>;
-
-class GoldenFile {
- public:
-  explicit GoldenFile(const std::string& name)
-      : file_(std::filesystem::path(RHEA_SOURCE_DIR) / "tests/data/golden/ops" /
-              (name + ".safetensors")) {}
-  bool has(const std::string& name) const { return file_.find(name) != nullptr; }
-  const ir::Shape& shape(const std::string& name) const { return file_.at(name).shape; }
-  Values values(const std::string& name) const {
-    const safetensors::TensorView& tensor = file_.at(name);
-    if (tensor.dtype != safetensors::ElementType::I64)
-      return safetensors::read_vector<double>(tensor);
-    const std::vector<int64_t> integers = safetensors::read_vector<int64_t>(tensor);
-    return {integers.begin(), integers.end()};
-  }
-
- private:
-  safetensors::File file_;
-};
 
 // [B, H, T, D] <-> [B T, H, D]
 Values swap_heads_and_tokens(const Values& x, int64_t batch, int64_t outer, int64_t inner,

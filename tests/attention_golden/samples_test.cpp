@@ -2,8 +2,8 @@
 // against the f64 reference, with gaps between rows, and with the same bits for 1, 2 and 5 threads.
 #include <gtest/gtest.h>
 
-#include "kernel_run.h"
 #include "rhea/ops/ops.h"
+#include "tests/support/kernel_run.h"
 
 namespace rhea::testing {
 namespace {

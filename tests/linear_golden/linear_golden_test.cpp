@@ -6,9 +6,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "rhea/components/safetensors/reader.h"
 #include "rhea/ops/ops.h"
-#include "tests/attention_golden/kernel_run.h"
+#include "tests/support/golden_file.h"
+#include "tests/support/kernel_run.h"
 
 namespace rhea::testing {
 namespace {
@@ -17,28 +17,6 @@ using Values = std::vector<double>;
 
 // Relative to the largest value of the tensor, as the golden's README states them.
 constexpr double kOutput = 2e-6, kGradient = 5e-6, kBf16 = 1.5e-2;
-
-class GoldenFile {
- public:
-  explicit GoldenFile(const std::string& name)
-      : file_(std::filesystem::path(RHEA_SOURCE_DIR) / "tests/data/golden/ops" /
-              (name + ".safetensors")) {}
-  bool has(const std::string& name) const { return file_.find(name) != nullptr; }
-  const ir::Shape& shape(const std::string& name) const { return file_.at(name).shape; }
-  Values values(const std::string& name) const {
-    const safetensors::TensorView& tensor = file_.at(name);
-    if (tensor.dtype != safetensors::ElementType::I64)
-      return safetensors::read_vector<double>(tensor);
-    const auto integers = safetensors::read_vector<int64_t>(tensor);
-    return {integers.begin(), integers.end()};
-  }
-  DType dtype(const std::string& name) const {
-    return file_.at(name).dtype == safetensors::ElementType::BF16 ? DType::bf16 : DType::f32;
-  }
-
- private:
-  safetensors::File file_;
-};
 
 void expect_result(const Call& call, const std::vector<Values>& in, size_t result,
                    const Values& wanted, double tolerance) {

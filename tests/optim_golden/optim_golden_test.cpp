@@ -11,7 +11,7 @@
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/run_kernel.h"
-#include "tests/attention_golden/kernel_run.h"
+#include "tests/support/kernel_run.h"
 
 namespace rhea::testing {
 namespace {

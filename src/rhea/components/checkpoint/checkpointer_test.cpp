@@ -1,5 +1,4 @@
-// Policy: resume, purge, last saves, damage, kills, full disks (K1 to K7, K12, K14, K15 of the
-// pitfalls).
+// Policy: resume, purge, last saves, damage, kills, full disks.
 #include "rhea/components/checkpoint/checkpointer.h"
 
 #include <signal.h>

@@ -3,40 +3,26 @@
 #pragma once
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/checkpointer.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
 
 namespace rhea::checkpoint {
 
+using support::error_of;
+
 class TestFolder : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() /
-              fmt::format("rhea_{}_{}_{}", info->test_suite_name(), info->name(), ::getpid());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
+  support::TempFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
 };
-
-inline std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // Two parameters and their AdamW moments; everything holds the number of the last step.
 struct TinyRun {

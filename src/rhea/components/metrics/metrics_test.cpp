@@ -16,6 +16,7 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/metrics/jsonl.h"
 #include "rhea/components/metrics/tensorboard.h"
+#include "tests/support/temp_folder.h"
 
 namespace rhea::metrics {
 namespace {
@@ -24,14 +25,8 @@ namespace fs = std::filesystem;
 
 class Metrics : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ =
-        fs::temp_directory_path() / fmt::format("rhea_metrics_{}_{}", info->name(), ::getpid());
-    fs::remove_all(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  fs::path folder_;
+  support::TempFolder temporary_;
+  fs::path folder_ = temporary_.path() / "dump";
 };
 
 TEST_F(Metrics, EventsReadBack) {

@@ -1,4 +1,4 @@
-// The rules of the format (S1 to S13 of the pitfalls), conversions, damaged files.
+// The rules of the format, conversions, damaged files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -16,31 +16,26 @@
 #include "rhea/components/safetensors/export.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
 
 namespace rhea::safetensors {
 namespace {
 
 namespace fs = std::filesystem;
+using support::error_of;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 class Safetensors : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ =
-        fs::temp_directory_path() / fmt::format("rhea_safetensors_{}_{}", info->name(), ::getpid());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   fs::path write(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name, std::ios::binary) << content;
     return folder_ / name;
   }
-  fs::path folder_;
+  support::TempFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 std::string length_bytes(uint64_t length) {
@@ -56,15 +51,6 @@ std::string floats(std::initializer_list<float> values) {
   for (const float value : values) out.append(reinterpret_cast<const char*>(&value), sizeof value);
   return out;
 }
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TensorView view(const std::string& name, const std::vector<float>& values) {
   return {name,
           ElementType::F32,
