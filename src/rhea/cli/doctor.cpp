@@ -19,6 +19,7 @@
 #include "rhea/base/version.h"
 #include "rhea/cli/commands.h"
 #include "rhea/cli/machine.h"
+#include "rhea/components/data/debug_text.h"
 
 namespace rhea::cli {
 namespace {
@@ -145,7 +146,7 @@ void report_tools(Gaps& gaps) {
 void report_data(Gaps& gaps) {
   fmt::print("data\n");
   std::error_code error;
-  const char* folder = "/usr/share/games/fortunes";
+  const char* folder = data::kDebugTextFolder;
   if (std::filesystem::is_directory(folder, error)) {
     row("debug_text", folder);
   } else {

@@ -8,7 +8,7 @@
 
 namespace rhea::metrics {
 
-// A key of the spec's metric list ("loss_metrics/global_avg_loss") and its value.
+// A key under torchtitan's name ("loss_metrics/global_avg_loss") and its value.
 struct Metric {
   std::string key;
   double value = 0;

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 
 #include "rhea/base/log.h"
 #include "rhea/base/text.h"
@@ -40,8 +41,11 @@ int64_t peak_resident_bytes() {
 }
 
 int64_t machine_memory_bytes() {
-  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+  const auto machine =
+      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+  std::ifstream file("/sys/fs/cgroup/memory.max");  // "max" where there is no limit
+  int64_t limit = 0;
+  return file >> limit && limit > 0 ? std::min(machine, limit) : machine;
 }
 
 StepMetrics::StepMetrics(StepMetricsOptions options)
