@@ -75,6 +75,21 @@ std::string shard_elementwise(const OpInstance& op) {
   return text;
 }
 
+std::string shard_equal_dims(const ir::OpInstance& op) {
+  std::string operand, result;
+  char letter = 'a';
+  for (size_t d = 0; d < op.in[0].shape.size(); ++d) {
+    if (op.in[0].shape[d] == op.out[0].shape[d]) {
+      operand += letter;
+      result += letter++;
+    } else {
+      (operand += '!') += letter++;
+      (result += '!') += letter++;
+    }
+  }
+  return operand + "->" + result;
+}
+
 double operand_and_result_bytes(const OpInstance& op) {
   double bytes = 0;
   for (const Type& type : op.in) bytes += static_cast<double>(byte_size(type));

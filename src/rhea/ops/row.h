@@ -33,6 +33,8 @@ int64_t contiguous_row_stride(const Shape& shape);
 std::string shard_letters(int64_t rank, char first = 'a');
 // All operands and results have the same dims: "ab,ab->ab".
 std::string shard_elementwise(const ir::OpInstance& op);
+// One operand and a result of its rank; dims whose size changes stay whole: "a!b->a!c".
+std::string shard_equal_dims(const ir::OpInstance& op);
 
 // ---- cost
 // Bytes of all operands and results.

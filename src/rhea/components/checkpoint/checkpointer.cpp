@@ -327,6 +327,5 @@ void Checkpointer::poll() {
 void Checkpointer::wait() { impl_->writer.wait(); }
 
 std::optional<fs::path> Checkpointer::latest() const { return impl_->latest(); }
-const fs::path& Checkpointer::folder() const { return impl_->folder; }
 
 }  // namespace rhea::checkpoint

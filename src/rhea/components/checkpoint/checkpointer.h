@@ -74,7 +74,6 @@ class Checkpointer {
 
   // Folder of the newest complete checkpoint, for messages.
   std::optional<std::filesystem::path> latest() const;
-  const std::filesystem::path& folder() const;
 
  private:
   struct Impl;

@@ -19,8 +19,8 @@ struct Chunk {
   std::string file;
   uint64_t begin = 0;  // bytes of the file, row-major
   uint64_t end = 0;
-  std::vector<uint64_t>
-      checksums;  // one for each kChecksumBlock bytes, so that a slice can be verified alone
+  // One for each kChecksumBlock bytes, so that a slice can be verified alone.
+  std::vector<uint64_t> checksums;
 };
 inline constexpr uint64_t kChecksumBlock = 16 << 20;
 

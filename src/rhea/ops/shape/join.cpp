@@ -223,21 +223,6 @@ Cotangents pad_vjp(const VjpArgs& args) {
   return {slice(args.cotangents[0], low, std::move(limit))};
 }
 
-std::string pad_shard(const OpInstance& op) {
-  std::string operand, result;
-  char letter = 'a';
-  for (size_t d = 0; d < op.in[0].shape.size(); ++d) {
-    if (op.in[0].shape[d] == op.out[0].shape[d]) {
-      operand += letter;
-      result += letter++;
-    } else {
-      (operand += '!') += letter++;
-      (result += '!') += letter++;
-    }
-  }
-  return operand + "->" + result;
-}
-
 void pad_reference(const ReferenceArgs& args) {
   const Shape& in = args.in_types[0].shape;
   const Shape& out = args.out_types[0].shape;
@@ -360,7 +345,7 @@ const OpDef kPad{
     .attrs = {{"low", AttrKind::list, {}}, {"high", AttrKind::list, {}}},
     .infer = pad_infer,
     .vjp = pad_vjp,
-    .shard = pad_shard,
+    .shard = shard_equal_dims,
     .cpu = {{"copy_into_zeros", Isa::plain, nullptr, pad_plan}},
     .cost = cost_per_element(0),
     .samples = pad_samples,

@@ -274,21 +274,6 @@ Cotangents slice_vjp(const VjpArgs& args) {
   return {pad(args.cotangents[0], start, std::move(high))};
 }
 
-std::string slice_shard(const OpInstance& op) {
-  std::string operand, result;
-  char letter = 'a';
-  for (size_t d = 0; d < op.in[0].shape.size(); ++d) {
-    if (op.in[0].shape[d] == op.out[0].shape[d]) {
-      operand += letter;
-      result += letter++;
-    } else {
-      (operand += '!') += letter++;
-      (result += '!') += letter++;
-    }
-  }
-  return operand + "->" + result;
-}
-
 std::vector<Sample> slice_samples() {
   const auto sample = [](std::string name, DType dtype, Shape shape, Dims start, Dims limit) {
     return Sample{.name = std::move(name),
@@ -365,7 +350,7 @@ const OpDef kSlice = made(
         .attrs = {{"start", AttrKind::list, {}}, {"limit", AttrKind::list, {}}},
         .infer = slice_infer,
         .vjp = slice_vjp,
-        .shard = slice_shard,
+        .shard = shard_equal_dims,
         .samples = slice_samples,
     },
     slice_source);
