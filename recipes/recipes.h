@@ -1,10 +1,11 @@
-// Whole runs: functions that return a config. registry.cpp lists them under their names.
+// Whole runs: functions that return a config. Each file names its own at its end, registry.cpp
+// lists the files.
 #pragma once
 #include "rhea/config/registry.h"
 
 namespace rhea::recipes {
 
-// The in-tree modules: llama3, qwen3, transformers_modeling_backend (hf), bench.
+// What `rhea config --list` shows.
 config::ConfigRegistry builtin_registry();
 
 void register_llama3(config::ConfigRegistry& registry);
