@@ -24,7 +24,8 @@ void add_losses(const Model& m, DType t) {
 }
 
 void add_optimizer(const Model& m) {
-  const Operand matrix = {{DType::f32, {m.F, m.D}}}, scalar = {{DType::f32, {}}},
+  // The four matrices of Adam lie beyond the caches.
+  const Operand matrix = {{DType::f32, {4 * m.F, m.D}}}, scalar = {{DType::f32, {}}},
                 step = {{DType::i64, {}}, [](int64_t) { return 10.0; }};
   const std::vector<Operand> operands = {matrix, matrix, matrix, matrix, scalar, scalar, step};
   const auto name = [&](const char* op) { return fmt::format("optimizer/{}/{}", op, m.name); };

@@ -73,6 +73,12 @@ exec::cpu::Limits machine_limits(ThreadPool& pool) {
           .bytes = ops::measured_bandwidth(pool)};
 }
 
+exec::cpu::Limits measure_limits(ThreadPool& pool) {
+  return {.flops_f32 = ops::measure_peak_flops(DType::f32, pool),
+          .flops_bf16 = ops::measure_peak_flops(DType::bf16, pool),
+          .bytes = ops::measure_bandwidth(pool)};
+}
+
 std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConfig& config) {
   const auto needs = [](const DataloaderConfig& loader) {
     if (loader.sources.empty()) return data::needs_tokenizer(loader.dataset);

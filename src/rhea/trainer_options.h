@@ -15,8 +15,10 @@ train_step::StepOptions step_options(const TrainerConfig& config);
 exec::cpu::CompileOptions compile_options(const TrainerConfig& config);
 data::DataLoaderOptions loader_options(const TrainerConfig& config, const DataloaderConfig& loader);
 
-// Measured once on this machine.
+// What this machine can do: measured once and kept, or measured now (half a second), which a shared
+// machine needs for shares that mean something.
 exec::cpu::Limits machine_limits(ThreadPool& pool);
+exec::cpu::Limits measure_limits(ThreadPool& pool);
 
 // Null when the data set needs none (ready tokens).
 std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConfig& config);
