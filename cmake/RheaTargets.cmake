@@ -16,8 +16,14 @@ function(rhea_library name)
     target_link_libraries(${name}_test PRIVATE ${target} ${ARG_TEST_LIBS} rhea_options GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE
       RHEA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RHEA_SHARED_DIR="${CMAKE_SOURCE_DIR}/../shared")
-    add_test(NAME ${name}_test COMMAND ${name}_test)
+    rhea_test(${name}_test)
   endif()
+endfunction()
+
+# rhea_test(name): the gtest binary `name` is a test. Every graph is verified after each pass.
+function(rhea_test name)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT RHEA_VERIFY_GRAPHS=1)
 endfunction()
 
 # rhea_kernel(target SOURCES ... ISAS ...): compiles each kernel source once for each instruction set of the list. The source is
@@ -40,7 +46,8 @@ function(rhea_kernel target)
       add_library(${obj} OBJECT ${src})
       target_compile_definitions(${obj} PRIVATE RHEA_ISA=${isa})
       # GCC 12 takes the undefined register of its own intrinsics for a mistake of ours.
-      target_compile_options(${obj} PRIVATE ${RHEA_ISA_FLAGS_${isa}} -ffp-contract=off -O3
+      # Instrumented code of unrolled tiles takes minutes a file at -O3.
+      target_compile_options(${obj} PRIVATE ${RHEA_ISA_FLAGS_${isa}} -ffp-contract=off $<IF:$<BOOL:${RHEA_SANITIZE}>,-O1,-O3>
         $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
       target_link_libraries(${obj} PRIVATE rhea_options $<TARGET_PROPERTY:${target},INTERFACE_LINK_LIBRARIES>)
       target_include_directories(${obj} PRIVATE ${CMAKE_SOURCE_DIR}/src)

@@ -162,7 +162,7 @@ void print_largest(const train_step::StepPlan& plan, std::ostream& out) {
   std::partial_sort(
       nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(count), nodes.end(),
       [](const NodeReport* a, const NodeReport* b) { return a->output_bytes > b->output_bytes; });
-  fmt::print(out, "\nLargest values of the microbatch\n");
+  fmt::print(out, "\nLargest activations of the microbatch\n");
   for (size_t i = 0; i < count; ++i)
     fmt::print(out, "  {:>14} bytes  {:<24} {}\n", nodes[i]->output_bytes, nodes[i]->op,
                nodes[i]->fqn);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -53,6 +53,15 @@ void check_pass_names(std::span<const std::string> disabled) {
   }
 }
 
+bool PipelineOptions::verify_by_default() {
+#ifdef NDEBUG
+  const char* wanted = std::getenv("RHEA_VERIFY_GRAPHS");
+  return wanted != nullptr && std::string_view(wanted) == "1";
+#else
+  return true;
+#endif
+}
+
 Pipeline::Pipeline(PipelineOptions options) : options_(std::move(options)) {
   check_pass_names(options_.disable_passes);
   if (!options_.dump_graphs.empty()) std::filesystem::create_directories(options_.dump_graphs);
@@ -66,22 +75,21 @@ bool Pipeline::runs(std::string_view pass) const {
 void Pipeline::run(std::string_view pass, ir::Graph& graph,
                    const std::function<ir::Graph(const ir::Graph&)>& body) {
   if (!runs(pass)) return;
-  const auto start = std::chrono::steady_clock::now();
   graph = body(graph);
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  times_.push_back({find(pass)->name, time.count(), graph.nodes().size()});
   check(pass, graph);
 }
 
+void Pipeline::dump(std::string_view pass, std::string_view text) {
+  const auto number = std::ranges::find(kPasses, pass, &PassInfo::name) - std::begin(kPasses);
+  const auto path = std::filesystem::path(options_.dump_graphs) /
+                    fmt::format("{}.{:02}_{}.txt", options_.name, number, pass);
+  std::ofstream file(path);
+  file << text;
+  if (!file) throw Error("cannot write the graph to {}", path.string());
+}
+
 void Pipeline::check(std::string_view pass, const ir::Graph& graph) {
-  if (!options_.dump_graphs.empty()) {
-    const auto number = std::ranges::find(kPasses, pass, &PassInfo::name) - std::begin(kPasses);
-    const auto path = std::filesystem::path(options_.dump_graphs) /
-                      fmt::format("{}.{:02}_{}.txt", options_.name, number, pass);
-    std::ofstream file(path);
-    file << ir::to_text(graph);
-    if (!file) throw Error("cannot write the graph to {}", path.string());
-  }
+  if (!options_.dump_graphs.empty()) dump(pass, ir::to_text(graph));
   if (!options_.verify) return;
   try {
     ir::verify(graph);

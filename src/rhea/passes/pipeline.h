@@ -1,5 +1,5 @@
 // The passes in the order in which they run, and what is done around each of them: switching off
-// by name, timing, verifying, dumping.
+// by name, verifying, dumping.
 #pragma once
 #include <functional>
 #include <span>
@@ -23,19 +23,12 @@ void check_pass_names(std::span<const std::string> disabled);
 
 struct PipelineOptions {
   std::vector<std::string> disable_passes;
-  std::string dump_graphs;     // folder, "" = none
-  std::string name = "graph";  // file names begin with it
-#ifdef NDEBUG
-  bool verify = false;
-#else
-  bool verify = true;
-#endif
-};
+  std::string dump_graphs;            // folder, "" = none
+  std::string name = "graph";         // file names begin with it
+  bool verify = verify_by_default();  // after each pass
 
-struct PassTime {
-  std::string_view pass;
-  double seconds = 0;
-  size_t num_nodes = 0;  // of the graph after the pass
+  // In builds without NDEBUG, and where the environment has RHEA_VERIFY_GRAPHS=1 as in all tests.
+  static bool verify_by_default();
 };
 
 class Pipeline {
@@ -49,12 +42,11 @@ class Pipeline {
            const std::function<ir::Graph(const ir::Graph&)>& body);
   // Verifies and dumps a graph that was made by other means (traced, split).
   void check(std::string_view pass, const ir::Graph& graph);
-
-  const std::vector<PassTime>& times() const { return times_; }
+  // Writes `text` as the pass's dump: for the last pass, whose result is no graph.
+  void dump(std::string_view pass, std::string_view text);
 
  private:
   PipelineOptions options_;
-  std::vector<PassTime> times_;
 };
 
 }  // namespace rhea::passes

@@ -29,14 +29,17 @@ Graph sample() {
   return g;
 }
 
-TEST(Pipeline, RunsTimesAndSkips) {
+TEST(Pipeline, RunsAndSkips) {
   Pipeline pipeline({.disable_passes = {"fuse"}, .verify = true});
   Graph g = sample();
-  pipeline.run("simplify", g, simplify);
-  pipeline.run("fuse", g, fuse);
-  ASSERT_EQ(pipeline.times().size(), 1U);
-  EXPECT_EQ(pipeline.times()[0].pass, "simplify");
-  EXPECT_EQ(pipeline.times()[0].num_nodes, g.nodes().size());
+  std::vector<std::string> ran;
+  for (const char* pass : {"simplify", "fuse"}) {
+    pipeline.run(pass, g, [&](const Graph& graph) {
+      ran.emplace_back(pass);
+      return simplify(graph);
+    });
+  }
+  EXPECT_THAT(ran, testing::ElementsAre("simplify"));
   EXPECT_FALSE(pipeline.runs("fuse"));
 }
 

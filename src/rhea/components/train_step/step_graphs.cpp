@@ -69,6 +69,7 @@ void build_optimizer(const StepOptions& options, StepGraphs& graphs) {
     rates.push_back(update.input(lr_name(i), {DType::f32, {}}));
   for (size_t i = 0; i < graphs.parameters.size(); ++i) {
     const auto& parameter = graphs.parameters[i];
+    const ir::Scope scope(update, parameter.fqn);
     const size_t group = graphs.groups.group_of[i];
     const auto names = graphs.groups.groups[group].state_names();
     const Value p = update.input(parameter.fqn, {options.trace.param_dtype, parameter.shape});

@@ -33,7 +33,7 @@ struct CompileOptions {
 struct NodeReport {
   std::string op, fqn, types, kernel, note;  // note: why, and which kernels refused
   ir::Cost cost;
-  int64_t output_bytes = 0;
+  int64_t output_bytes = 0;  // in the arena: results of the graph are memory of the caller
   ir::Type type;  // of the first operand: its dtype tells the peak that flops are measured against
 };
 

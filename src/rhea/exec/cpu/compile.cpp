@@ -1,5 +1,8 @@
 // compile() and plan(): the order of the executor's own passes.
+#include <fmt/core.h>
+
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "rhea/exec/cpu/arena.h"
@@ -15,6 +18,14 @@
 namespace rhea::exec::cpu {
 namespace {
 
+// What runs, a line per kernel call.
+std::string steps_text(const Program& program) {
+  std::string text;
+  for (const NodeReport& step : make_reports(program))
+    text += fmt::format("{} {}  kernel {}  [{}]\n", step.op, step.types, step.kernel, step.fqn);
+  return text;
+}
+
 Program lower(const ir::Graph& graph, const CompileOptions& options) {
   auto kernels = std::make_shared<KernelChooser>(options.isa);
   passes::Pipeline pipeline({.disable_passes = options.disable_passes,
@@ -25,8 +36,10 @@ Program lower(const ir::Graph& graph, const CompileOptions& options) {
   // An anomaly is named by the op that made it: clusters would hide it.
   if (!options.interpret && !options.detect_anomaly) pipeline.run("fuse", lowered, passes::fuse);
   pipeline.run("order", lowered, passes::order_for_donation);
-  return make_program(std::move(lowered), std::move(kernels),
-                      !options.interpret && pipeline.runs("zero_copy"));
+  Program program = make_program(std::move(lowered), std::move(kernels),
+                                 !options.interpret && pipeline.runs("zero_copy"));
+  if (!options.dump_graphs.empty()) pipeline.dump("zero_copy", steps_text(program));
+  return program;
 }
 
 std::vector<Program> lower_all(std::span<const TurnGraph> graphs, ArenaPeak* peak = nullptr) {

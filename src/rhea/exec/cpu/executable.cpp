@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "rhea/base/error.h"
@@ -68,10 +69,15 @@ MemoryPlan with_scratch(MemoryPlan memory, int num_threads) {
 std::vector<NodeReport> make_reports(const Program& program) {
   std::vector<NodeReport> reports;
   reports.reserve(program.steps.size());
+  std::set<std::pair<int32_t, int32_t>> results;
+  for (const auto& out : program.graph.outputs()) results.emplace(out.value.node, out.value.output);
   for (const Step& step : program.steps) {
     const ir::Node& node = program.graph.nodes()[static_cast<size_t>(step.node)];
     int64_t bytes = 0;
-    for (const ir::Type& type : node.outputs) bytes += ir::byte_size(type);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!results.contains({step.node, static_cast<int32_t>(i)}))
+        bytes += ir::byte_size(node.outputs[i]);
+    }
     const ir::Type& type =
         node.inputs.empty() ? node.outputs[0] : program.graph.type(node.inputs[0]);
     reports.push_back({step.copy ? "copy" : std::string(node.op->name),

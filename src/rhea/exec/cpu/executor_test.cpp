@@ -128,20 +128,6 @@ TEST_F(Executor, DonatedInputIsUpdatedInPlace) {
   EXPECT_THAT(total.values(), testing::Each(12.0F));
 }
 
-TEST_F(Executor, DonationWaitsForLaterReaders) {
-  const Value acc = g.input("acc", {DType::f32, {16, 16}});
-  const Value next = g.add1(kAdd, {acc, acc});
-  g.output("acc", next, "acc");
-  g.output("square", g.add1(kMultiply, {acc, next}));  // reads acc after `next` is made
-  const auto exe = make();
-  Floats total(256, 3), square(256);
-  exe->bind_input("acc", total.data);
-  exe->bind_output("square", square.data);
-  exe->run();
-  EXPECT_THAT(total.values(), testing::Each(6.0F));
-  EXPECT_THAT(square.values(), testing::Each(18.0F));
-}
-
 TEST_F(Executor, ReadersOfADonatedInputRunFirst) {
   const Value acc = g.input("acc", {DType::f32, {16, 16}});
   g.output("acc", g.add1(kAdd, {acc, acc}), "acc");
@@ -154,23 +140,6 @@ TEST_F(Executor, ReadersOfADonatedInputRunFirst) {
   exe->run();
   EXPECT_THAT(total.values(), testing::Each(6.0F));
   EXPECT_THAT(square.values(), testing::Each(9.0F));
-}
-
-TEST_F(Executor, InputsCanSwapBuffers) {
-  const Value a = g.input("a", {DType::f32, {4, 16}});
-  const Value b = g.input("b", {DType::f32, {4, 16}});
-  g.output("a", b, "a");
-  g.output("b", a, "b");
-  g.output("a_again", a);
-  const auto exe = make();
-  Floats one(64, 1), two(64, 2), again(64);
-  exe->bind_input("a", one.data);
-  exe->bind_input("b", two.data);
-  exe->bind_output("a_again", again.data);
-  exe->run();
-  EXPECT_THAT(one.values(), testing::Each(2.0F));
-  EXPECT_THAT(two.values(), testing::Each(1.0F));
-  EXPECT_THAT(again.values(), testing::Each(1.0F));
 }
 
 TEST_F(Executor, OneValueForSeveralOutputs) {
