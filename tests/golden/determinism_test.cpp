@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/process.h"
 #include "tests/support/run.h"
@@ -24,6 +25,9 @@ class Determinism : public testing::Test {
     return support::train(support::join(small_, words),
                           temp_.path() / fmt::format("run_{}", num_runs_++));
   }
+  void use_dtype(const char* dtype) {
+    small_ = support::with_option(small_, std::string("--training.mixed_precision_param=") + dtype);
+  }
 
   void expect_same(const RunResult& a, const RunResult& b, const std::string& what) {
     EXPECT_EQ(difference(a.tensors, b.tensors), "") << what;
@@ -32,7 +36,7 @@ class Determinism : public testing::Test {
   }
 
   TempFolder temp_;
-  const Words small_ = support::small_run(temp_.path());
+  Words small_ = support::small_run(temp_.path());
   int num_runs_ = 0;
 };
 
@@ -51,6 +55,14 @@ TEST_F(Determinism, AnyNumberOfThreads) {
   }
 }
 
+// The same with products in bf16, whose kernels are others.
+class DeterminismOfEachType : public Determinism, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override { use_dtype(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Types, DeterminismOfEachType, testing::Values("float32", "bfloat16"),
+                         [](const auto& test) { return std::string(test.param); });
+
 TEST_F(Determinism, AnotherSeedIsAnotherRun) {
   const RunResult a = run({});
   const RunResult b =
@@ -58,11 +70,11 @@ TEST_F(Determinism, AnotherSeedIsAnotherRun) {
   EXPECT_NE(difference(a.tensors, b.tensors), "");
 }
 
-TEST_F(Determinism, InterpreterComputesTheSameBits) {
+TEST_P(DeterminismOfEachType, InterpreterComputesTheSameBits) {
   expect_same(run({}), run({"--compile.no_enable"}), "interpreted");
 }
 
-TEST_F(Determinism, RecomputationComputesTheSameBits) {
+TEST_P(DeterminismOfEachType, RecomputationComputesTheSameBits) {
   const RunResult none = run({"--activation_checkpoint.mode=none"});
   for (const char* mode : {"full", "selective"})
     expect_same(none, run({std::string("--activation_checkpoint.mode=") + mode}), mode);
@@ -85,7 +97,7 @@ TEST_F(Determinism, ProfilingComputesTheSameBits) {
 }
 
 // In shuffled order, so that the position of the data matters; step 5 lies inside a document.
-TEST_F(Determinism, ResumeMidRunIsAsIfNeverStopped) {
+TEST_P(DeterminismOfEachType, ResumeMidRunIsAsIfNeverStopped) {
   for (const char* mode : {"disabled", "async"}) {
     const fs::path dump = temp_.path() / mode;
     const Words words = support::join(
@@ -108,6 +120,30 @@ TEST_F(Determinism, ResumeMidRunIsAsIfNeverStopped) {
       EXPECT_EQ(resumed.rows, rest) << mode << " from " << from;
     }
   }
+}
+
+// Without learning, the loss of the same text is the same in training and validation.
+TEST_P(DeterminismOfEachType, ValidationLossIsThatOfTheText) {
+  const fs::path dump = temp_.path() / "validated";
+  const std::string path = (temp_.path() / "text.jsonl").string();
+  const RunResult result = support::train(
+      support::join(small_, {"--optimizer.param_groups.0.optimizer_kwargs.lr=0",
+                             "--optimizer.param_groups.0.optimizer_kwargs.weight_decay=0",
+                             "--validator.enable", "--validator.freq=12", "--validator.steps=12",
+                             "--validator.dataloader.dataset=jsonl",
+                             "--validator.dataloader.dataset_path=" + path}),
+      dump);
+  double sum = 0;
+  for (const auto& row : result.rows) sum += row.loss;
+  std::ifstream lines(dump / "metrics" / "rank_0.jsonl");
+  std::vector<double> losses;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (json.contains("validation_metrics/loss")) losses.push_back(json["validation_metrics/loss"]);
+  }
+  ASSERT_FALSE(losses.empty());
+  for (const double loss : losses)
+    EXPECT_NEAR(loss, sum / static_cast<double>(result.rows.size()), 1e-5);
 }
 
 TEST_F(Determinism, AccumulationOnlyChangesRounding) {
