@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <limits>
 #include <numeric>
 
 #include "rhea/config/duration.h"
@@ -9,6 +10,11 @@
 
 namespace rhea::config {
 namespace {
+
+// Tokens of a microbatch are counted in 32 bits on some devices. A step of 10^12 is far beyond any
+// run; its sums still fit.
+constexpr int64_t kMostMicrobatchTokens = std::numeric_limits<int32_t>::max();
+constexpr double kMostStepTokens = 1e12;
 
 // Product of factors >= 1, or -1 where it does not fit: such a layout cannot exist.
 int64_t product(std::initializer_list<int64_t> factors) {
@@ -156,9 +162,18 @@ void check_batch(const TrainerConfig& config, const WorldFacts& world, Report& r
   const Degrees d = resolve_degrees(p, world.world_size);
 
   const int64_t per_step = product({t.local_batch_size, d.dp()});
-  if (product({per_step, t.seq_len}) < 0) {
+  const int64_t microbatch_tokens = product({t.local_batch_size, t.seq_len});
+  if (microbatch_tokens < 0 || microbatch_tokens > kMostMicrobatchTokens) {
     report.add("training.local_batch_size", std::to_string(t.local_batch_size),
-               fmt::format("times seq_len ({}) is more tokens than can be counted", t.seq_len));
+               fmt::format("times seq_len ({}) must be at most {} tokens; a larger step is made of "
+                           "several microbatches, with --training.global_batch_size",
+                           t.seq_len, kMostMicrobatchTokens));
+  } else if (t.global_batch_size > 0 &&
+             static_cast<double>(t.global_batch_size) * static_cast<double>(t.seq_len) >
+                 kMostStepTokens) {
+    report.add("training.global_batch_size", std::to_string(t.global_batch_size),
+               fmt::format("times seq_len ({}) must be at most {:.0e} tokens", t.seq_len,
+                           kMostStepTokens));
   } else if (t.global_batch_size > 0 && t.global_batch_size % per_step != 0) {
     report.add(
         "training.global_batch_size", std::to_string(t.global_batch_size),

@@ -77,6 +77,10 @@ void check_loader(const DataloaderConfig& d, const std::string& path, Report& re
       report.add(
           where + ".dataset_path", "None",
           fmt::format("dataset {} needs it: a file, a folder or a glob of local files", dataset));
+    std::error_code ignored;
+    if (file && !file->empty() && file->find_first_of("*?[") == std::string::npos &&
+        !std::filesystem::exists(*file, ignored))
+      report.add(where + ".dataset_path", *file, "there is no such file or folder");
   };
   if (d.sources.empty()) check_source(path, d.dataset, d.dataset_path);
   for (size_t i = 0; i < d.sources.size(); ++i) {

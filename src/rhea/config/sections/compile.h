@@ -40,7 +40,7 @@ struct ExecutorConfig : Config {
     v("devices_per_process", devices_per_process, "PJRT: devices that this process drives",
       at_least(1));
     v("num_threads", num_threads,
-      "CPU: 0 = the cores of this process' affinity divided by the local ranks", at_least(0));
+      "CPU: 0 = the cores of this process' affinity divided by the local ranks", between{0, 1024});
   }
 };
 

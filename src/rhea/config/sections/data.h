@@ -41,15 +41,15 @@ struct DataloaderConfig : Config {
       "file, folder or glob in place of the data set's own; None = its own");
     v("infinite", infinite, "start over when exhausted");
     v("num_workers", num_workers, "reader threads; the sequence of rows does not depend on it",
-      at_least(0));
-    v("prefetch_factor", prefetch_factor, "batches prepared ahead; None = 2", at_least(1));
+      between{0, 1024});
+    v("prefetch_factor", prefetch_factor, "batches prepared ahead; None = 2", between{1, 65536});
     v("seed", seed, "order of later epochs and of mixtures; independent of debug.seed",
       at_least(0));
     v("shuffle", shuffle, "also shuffle the first epoch");
     v("packing", packing,
       "how documents fill rows: cut anywhere, or whole into open rows or in order",
       one_of{"concat", "first_fit", "greedy"});
-    v("num_packing_bins", num_packing_bins, "first_fit: open rows", at_least(1));
+    v("num_packing_bins", num_packing_bins, "first_fit: open rows", between{1, 1'000'000});
     v("text_field", text_field, "field of a JSON line (column of a table) that holds the text");
     v("on_bad_row", on_bad_row, "malformed row: stop with file and line, or skip and count",
       one_of{"stop", "skip"});

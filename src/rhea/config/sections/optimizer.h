@@ -75,10 +75,10 @@ struct LrSchedulerConfig : Config {
   double min_lr_factor = 0.0;
 
   void fields(Visitor& v) override {
-    v("warmup_steps", warmup_steps, "steps of linear warm-up", at_least(0));
+    v("warmup_steps", warmup_steps, "steps of linear warm-up", between{0, 1e15});
     v("total_steps", total_steps,
       "length of the schedule, after which the rate stays where it ended; None = training.steps",
-      at_least(1));
+      between{1, 1e15});
     v("decay_ratio", decay_ratio,
       "share of total_steps that decays; None = all that follows the warm-up", between{0, 1});
     v("decay_type", decay_type, "shape of the decay", one_of{"linear", "sqrt", "cosine"});

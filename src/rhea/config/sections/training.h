@@ -27,7 +27,8 @@ struct TrainingConfig : Config {
       at_least(1));
     v("max_norm", max_norm, "clip the gradient to this 2-norm over all parameters",
       greater_than(0));
-    v("steps", steps, "optimizer steps in all; a resumed run counts the old ones", at_least(1));
+    v("steps", steps, "optimizer steps in all; a resumed run counts the old ones",
+      between{1, 1e15});
     v("dtype", dtype, "storage of parameters, gradients and optimizer state",
       one_of{"float32", "bfloat16"});
     v("mixed_precision_param", mixed_precision_param,
