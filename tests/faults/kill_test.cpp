@@ -48,5 +48,20 @@ TEST_F(Kill, ThirtyRandomMoments) {
   EXPECT_GT(num_resumed, kNumKills / 4) << "most kills came before the first checkpoint";
 }
 
+// The claim on the folder ends with the first run.
+TEST_F(Kill, ASecondRunInTheSameFolderIsRefused) {
+  Process first(words("shared", 400), log());
+  ASSERT_TRUE(first.wait_for("step:  3")) << first.output();
+  const Outcome second = run(words("shared", 400));
+  EXPECT_EQ(second.code, 2);
+  EXPECT_THAT(second.output, HasSubstr("another run that has not ended saves there"));
+  first.signal(SIGKILL);
+  first.wait();
+  const Outcome third = run(words("shared", 4));
+  EXPECT_EQ(third.code, 0) << third.output;
+  EXPECT_THAT(third.output, HasSubstr("Loading the checkpoint from"));
+  expect_whole("shared");
+}
+
 }  // namespace
 }  // namespace rhea

@@ -9,6 +9,7 @@
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/components/checkpoint/background_task.h"
+#include "rhea/components/checkpoint/folder_claim.h"
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/source.h"
 #include "rhea/components/checkpoint/step_folder.h"
@@ -49,6 +50,7 @@ struct Checkpointer::Impl {
   RunFolders folders;
   KeyMap key_map;
   fs::path folder;
+  FolderClaim claim;
   // Last step that this run wrote in full. The writer's while it works.
   int64_t saved_step = -1;
 
@@ -268,6 +270,7 @@ Checkpointer::Checkpointer(const CheckpointConfig& config, RunFolders folders, K
   if (!config.enable) return;
   log::info(kLog, "Checkpointing active. Checkpoints will be loaded from and saved to {}",
             impl_->folder.string());
+  if (!config.load_only) impl_->claim = FolderClaim(impl_->folder);
   remove_stale_temporaries(impl_->folder);
   remove_stale_temporaries(impl_->folder / "export");
 }

@@ -43,7 +43,8 @@ enum class SaveReason {
 // cases nothing was written and older checkpoints are intact.
 class Checkpointer {
  public:
-  // Removes temporaries that dead runs left. `key_map` serves initial_load_in_hf and
+  // Claims the folder (FolderClaim) unless nothing is saved, and removes temporaries that dead runs
+  // left. `key_map` serves initial_load_in_hf and
   // last_save_in_hf.
   Checkpointer(const CheckpointConfig& config, RunFolders folders,
                KeyMap key_map = identity_key_map());

@@ -402,6 +402,34 @@ TEST_F(CheckpointerTest, LoadingIsStrict) {
   EXPECT_EQ(static_cast<float>(rounded[2]), 1);
 }
 
+TEST_F(CheckpointerTest, AFolderBelongsToOneRun) {
+  TinyRun run;
+  {
+    Checkpointer first = make();
+    EXPECT_THAT([&] { make(); }, testing::ThrowsMessage<Error>(
+                                     AllOf(HasSubstr((folder_ / "checkpoint").string()),
+                                           HasSubstr("another run"), HasSubstr("--dump_folder"))));
+    config_.load_only = true;
+    make().load(run.tensors());  // who only reads may
+    config_.load_only = false;
+    run.set(1);
+    first.save(1, run.tensors(), run.state(), SaveReason::interval);
+  }
+  EXPECT_EQ(make().load(run.tensors()).step, 1);
+}
+
+// At the start, not at the first save.
+TEST_F(CheckpointerTest, AFolderThatCannotBeUsedIsRefused) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "checkpoint") << "a file";
+  EXPECT_THAT([&] { make(); },
+              testing::ThrowsMessage<Error>(AllOf(HasSubstr((folder_ / "checkpoint").string()),
+                                                  HasSubstr("cannot be saved"),
+                                                  HasSubstr("--checkpoint.folder"))));
+  config_.folder = "/proc/checkpoint";
+  EXPECT_THAT([&] { make(); }, testing::ThrowsMessage<Error>(HasSubstr("/proc/checkpoint")));
+}
+
 TEST_F(CheckpointerTest, NonFiniteWeightsAreNeverWritten) {
   save_steps({1});
   for (const std::string mode : {"disabled", "async"}) {
