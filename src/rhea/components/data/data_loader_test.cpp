@@ -390,14 +390,20 @@ TEST(Mixture, stops_with_the_first_or_the_last_source) {
 }
 
 std::string write_tokens(const TestFolder& folder, const std::string& name, const Ints& input,
-                         const Ints& labels) {
+                         const Ints& labels, const Ints& positions = {}) {
   const std::string path = folder.path() + "/" + name;
-  std::vector<safetensors::TensorSpec> specs = {
-      {"input", safetensors::ElementType::I32, {2, 2, 4}}};
-  if (!labels.empty()) specs.push_back({"labels", safetensors::ElementType::I32, {2, 2, 4}});
+  std::vector<safetensors::TensorSpec> specs;
+  std::vector<const Ints*> values;
+  const auto add = [&](const char* tensor, const Ints& content) {
+    if (content.empty()) return;
+    specs.push_back({tensor, safetensors::ElementType::I32, {2, 2, 4}});
+    values.push_back(&content);
+  };
+  add("input", input);
+  add("labels", labels);
+  add("positions", positions);
   safetensors::Writer writer(path, specs);
-  writer.write(0, std::as_bytes(std::span(input)));
-  if (!labels.empty()) writer.write(1, std::as_bytes(std::span(labels)));
+  for (size_t k = 0; k < values.size(); ++k) writer.write(k, std::as_bytes(std::span(*values[k])));
   writer.finish();
   return path;
 }
@@ -453,6 +459,31 @@ TEST(TokenRows, ids_outside_the_vocabulary_are_refused_with_their_place) {
   EXPECT_EQ(take(loader, 3).size(), 9U);
   EXPECT_THAT(error_of([&] { take(loader, 1); }),
               HasSubstr("row 3, position 2: label is 10, outside [0, 10) and not -100 (no label)"));
+}
+
+// They index tables of seq_len rows, and say where documents begin.
+TEST(TokenRows, positions_that_no_document_has_are_refused) {
+  const TestFolder folder;
+  DataLoaderOptions options = small_options("");
+  options.dataset = "tokens";
+  options.rows = 4;
+  options.seq_len = 4;
+  const auto load = [&](const Ints& last_row) {
+    Ints positions = {0, 1, 2, 3, 0, 0, 1, 0, 1, 2, 3, 0};
+    positions.insert(positions.end(), last_row.begin(), last_row.end());
+    options.dataset_path = write_tokens(folder, "p.safetensors", Ints(16, 9), {}, positions);
+    DataLoader loader(options, nullptr);
+    return take(loader, 1);
+  };
+  EXPECT_EQ(load({0, 1, 0, 1}).back(), (Ints{0, 1, 2, 3, 0, 0, 1, 0, 1, 2, 3, 0, 0, 1, 0, 1}));
+  for (const int32_t outside : {4, 1'000'000'000, -1})
+    EXPECT_THAT(error_of([&] {
+                  load({outside, 0, 1, 2});
+                }),
+                testing::AllOf(HasSubstr("p.safetensors: row 3, position 0: position is"),
+                               HasSubstr("outside [0, 4)")));
+  for (const Ints& jump : {Ints{0, 2, 3, 0}, {3, 2, 1, 0}, {0, 1, 1, 2}})
+    EXPECT_THAT(error_of([&] { load(jump); }), HasSubstr("neither restarts at 0 nor follows"));
 }
 
 TEST(RandomRows, are_a_function_of_seed_and_row_and_resume) {

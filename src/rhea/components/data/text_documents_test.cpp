@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/data/datasets.h"
 #include "rhea/components/data/record_index.h"
 #include "rhea/components/data/test_files.h"
@@ -40,6 +41,22 @@ TEST(JsonLines, D1_line_ends) {
   EXPECT_EQ(
       read_all("jsonl", folder.write("bom", "\xef\xbb\xbf{\"text\":\"a\"}\n{\"text\":\"b\\n\"}")),
       expected);
+}
+
+TEST(JsonLines, compressed_parts_follow_each_other_and_nothing_else_does) {
+  const TestFolder folder;
+  const std::string row = "{\"text\":\"a\"}\n";
+  for (const std::string& path :
+       {folder.write_gzip("one.gz", row), folder.write_zstd("one.zst", row)}) {
+    const std::string part = read_file(path);
+    EXPECT_THAT(read_all("jsonl", folder.write("two", part + part)), ElementsAre("a", "a"));
+    const std::string damaged = folder.write("rest", part + "garbage" + part);
+    EXPECT_THAT(error_of([&] { read_all("jsonl", damaged); }),
+                testing::AllOf(HasSubstr(damaged), HasSubstr("damaged near byte")));
+  }
+  const std::string part = read_file(folder.write_gzip("padded.gz", row));
+  EXPECT_THAT(read_all("jsonl", folder.write("padded", part + std::string(512, '\0'))),
+              ElementsAre("a"));
 }
 
 TEST(JsonLines, D2_a_bad_byte_is_named_with_file_and_line) {

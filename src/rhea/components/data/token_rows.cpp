@@ -111,7 +111,15 @@ void TokenRows::check_ids(const File& file, int64_t row, const RowView& view) co
   };
   check("input", view.input, vocab_size_, false);
   check("label", view.labels, vocab_size_, true);
-  check("position", view.positions, 0, false);
+  // Positions index tables of seq_len rows, and a document is a run of them.
+  check("position", view.positions, seq_len_, false);
+  for (size_t i = 1; i < view.positions.size(); ++i) {
+    const int32_t position = view.positions[i];
+    if (position != 0 && position != view.positions[i - 1] + 1)
+      throw Error(
+          "{}: row {}, position {}: {} neither restarts at 0 nor follows the one before it ({})",
+          file.file.path().string(), row, i, position, view.positions[i - 1]);
+  }
 }
 
 Snapshot TokenRows::snapshot() const {
