@@ -25,11 +25,12 @@ using exec::cpu::NodeReport;
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr size_t kLargest = 10;
 
+double gib(int64_t bytes) { return static_cast<double>(bytes) / kGiB; }
+
 void print_memory(const train_step::StepMemory& memory, std::ostream& out) {
   fmt::print(out, "\nMemory of this process, bytes\n");
   const auto line = [&](const char* name, int64_t bytes, const char* what) {
-    fmt::print(out, "  {:<18}{:>18}  {:9.3f} GiB  {}\n", name, bytes,
-               static_cast<double>(bytes) / kGiB, what);
+    fmt::print(out, "  {:<18}{:>18}  {:9.3f} GiB  {}\n", name, bytes, gib(bytes), what);
   };
   line("parameters", memory.parameters, "training.dtype");
   line("optimizer", memory.optimizer, "moments");
@@ -47,38 +48,14 @@ void print_fit(const TrainerConfig& config, const train_step::StepMemory& memory
                std::ostream& out) {
   const int64_t machine = metrics::machine_memory_bytes();
   const double share = static_cast<double>(memory.total()) / static_cast<double>(machine);
-  if (share < 0.95) {
-    fmt::print(out, "\nFits: {:.2f} of {:.2f} GiB ({:.1f} %).\n",
-               static_cast<double>(memory.total()) / kGiB, static_cast<double>(machine) / kGiB,
+  if (share < 0.95)
+    fmt::print(out, "\nFits: {:.2f} of {:.2f} GiB ({:.1f} %).\n", gib(memory.total()), gib(machine),
                100 * share);
-    return;
-  }
-  fmt::print(
-      out, "\nDoes not fit: {:.2f} GiB are needed, this machine has {:.2f} GiB. What lowers it:\n",
-      static_cast<double>(memory.total()) / kGiB, static_cast<double>(machine) / kGiB);
-  const int64_t states = memory.parameters + memory.gradients + memory.optimizer;
-  if (memory.activations * 4 > memory.total()) {
-    if (config.activation_checkpoint.mode != "full")
-      fmt::print(out, "  --activation_checkpoint.mode full (activations)\n");
-    if (config.training.local_batch_size > 1)
-      fmt::print(out,
-                 "  --training.local_batch_size {} (activations; keep the global batch with "
-                 "--training.global_batch_size {})\n",
-                 config.training.local_batch_size / 2,
-                 config::resolved_global_batch_size(config, 1));
-    fmt::print(out, "  --training.seq_len {} (activations)\n", config.training.seq_len / 2);
-  }
-  if (config.training.dtype == "float32") {
+  else
     fmt::print(
         out,
-        "  --optimizer.implementation fused_opt_states_bf16 (moments in bfloat16: -{:.2f} GiB)\n",
-        static_cast<double>(memory.optimizer) / 2 / kGiB);
-    fmt::print(out, "  --training.dtype bfloat16 (parameters, gradients, moments: -{:.2f} GiB)\n",
-               static_cast<double>(states) / 2 / kGiB);
-  }
-  if (states > machine)
-    fmt::print(out, "  a smaller flavor: the state alone is {:.2f} GiB\n",
-               static_cast<double>(states) / kGiB);
+        "\nDoes not fit: {:.2f} GiB are needed, this machine has {:.2f} GiB. What lowers it:\n{}",
+        gib(memory.total()), gib(machine), what_lowers_memory(config, memory, machine));
 }
 
 // Nodes of one kind: same op, types and kernel.
@@ -208,6 +185,30 @@ void print_peak(const train_step::StepPlan& plan, std::ostream& out) {
 }
 
 }  // namespace
+
+std::string what_lowers_memory(const TrainerConfig& config, const train_step::StepMemory& memory,
+                               int64_t limit) {
+  std::string text;
+  if (memory.activations * 4 > memory.total()) {
+    if (config.activation_checkpoint.mode != "full")
+      text += "  --activation_checkpoint.mode full (activations)\n";
+    if (config.training.local_batch_size > 1)
+      text += fmt::format(
+          "  --training.local_batch_size {} (activations; keep the global batch with "
+          "--training.global_batch_size {})\n",
+          config.training.local_batch_size / 2, config::resolved_global_batch_size(config, 1));
+    text += fmt::format("  --training.seq_len {} (activations)\n", config.training.seq_len / 2);
+  }
+  const int64_t states = memory.parameters + memory.gradients + memory.optimizer;
+  if (config.training.dtype == "float32")
+    text += fmt::format(
+        "  --optimizer.implementation fused_opt_states_bf16 (moments in bfloat16: -{:.2f} GiB)\n"
+        "  --training.dtype bfloat16 (parameters, gradients, moments: -{:.2f} GiB)\n",
+        gib(memory.optimizer) / 2, gib(states) / 2);
+  if (states > limit)
+    text += fmt::format("  a smaller flavor: the state alone is {:.2f} GiB\n", gib(states));
+  return text;
+}
 
 void print_plan(const TrainerConfig& config, const PlanOptions& options, std::ostream& out) {
   const auto& model = models::decoder(config.model_spec);

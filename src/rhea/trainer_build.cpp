@@ -9,6 +9,7 @@
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/memory_limits.h"
 #include "rhea/base/text.h"
 #include "rhea/base/version.h"
 #include "rhea/config/duration.h"
@@ -18,6 +19,7 @@
 #include "rhea/models/registry.h"
 #include "rhea/ops/peak.h"
 #include "rhea/parameter_tensors.h"
+#include "rhea/plan.h"
 #include "rhea/trainer.h"
 #include "rhea/trainer_options.h"
 #include "rhea/trainer_state.h"
@@ -77,6 +79,31 @@ void write_budget_curve(const std::filesystem::path& folder,
   log::info(kLog, "Memory budget table written to {}", path.string());
 }
 
+// Refused before anything is allocated: the system would end the process without a word. The
+// batches of a step are all read before its first microbatch runs.
+void check_memory(const TrainerConfig& config, const train_step::StepGraphs& graphs,
+                  int64_t accumulation, int num_threads) {
+  const auto memory = train_step::plan_step(graphs, num_threads, compile_options(config)).memory;
+  const double batches = 3.0 * sizeof(int32_t) * static_cast<double>(accumulation) *
+                         static_cast<double>(config.training.local_batch_size) *
+                         static_cast<double>(config.training.seq_len);
+  const int64_t available = available_memory_bytes();
+  const double needed = static_cast<double>(memory.total()) + batches;
+  if (needed <= static_cast<double>(available)) return;
+  std::string advice = what_lowers_memory(config, memory, available);
+  if (batches > needed / 4)
+    advice += fmt::format(
+        "  a smaller --training.global_batch_size (the batches of a step: {:.2f} GiB)\n",
+        batches / kGiB);
+  throw ExitError(
+      ExitCode::out_of_memory,
+      fmt::format(
+          "out of memory: the run needs {:.2f} GiB, and {:.2f} GiB are left on this machine or in "
+          "its control group. What lowers it:\n{}`rhea plan` with the same options shows where "
+          "the memory goes",
+          needed / kGiB, static_cast<double>(available) / kGiB, advice));
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainerConfig config, Clock::time_point start)
@@ -131,12 +158,17 @@ void Trainer::build_model() {
   log::info(kLog, "CPU capacity: {} with {:.2f}GiB memory", cpu_brand(),
             static_cast<double>(memory) / kGiB);
 
+  // Its faults are found before the memory of the model is taken.
+  tokenizer_ = load_tokenizer_for(config_);
+  if (tokenizer_) tokenizer::check_vocabulary(*tokenizer_, model.vocab_size());
+
   const auto options = step_options(config_);
   auto graphs = train_step::build_step_graphs(model, options);
   size_ = models::model_size(model, graphs.parameters, config_.training.seq_len);
   log::info(kLog, "Model {} size: {} total parameters", name, with_commas(size_.num_parameters));
   log_recompute(config_.activation_checkpoint);
   write_budget_curve(config_.dump_folder, graphs.budget_curve);
+  check_memory(config_, graphs, accumulation_, pool_->num_threads());
   step_ = std::make_unique<train_step::TrainStep>(std::move(graphs), options.trace,
                                                   compile_options(config_), *pool_);
   const auto& planned = step_->memory();
@@ -167,8 +199,7 @@ void Trainer::build_model() {
 void Trainer::build_data() {
   const metrics::StructuredLog::Span span(*events_, "dataloader.build");
   const int64_t vocab_size = models::decoder(config_.model_spec).vocab_size();
-  tokenizer_ = load_tokenizer_for(config_);
-  if (tokenizer_) tokenizer::check_vocabulary(*tokenizer_, vocab_size);
+  if (tokenizer_) log::info(kLog, "Loading tokenizer from tokenizer.json");
   auto options = loader_options(config_, config_.dataloader);
   options.vocab_size = vocab_size;
   loader_ = std::make_unique<data::DataLoader>(options, tokenizer_);
@@ -233,6 +264,11 @@ void Trainer::load_checkpoint() {
   schedule_step_ = state.schedule_step;
   optimizer_step_ = state.optimizer_step;
   tokens_seen_ = state.tokens_seen;
+  if (current_step_ >= config_.training.steps)
+    log::warning(kLog,
+                 "The checkpoint is of step {} and training.steps is {}: there is nothing left to "
+                 "train; raise training.steps to go on",
+                 current_step_, config_.training.steps);
   if (const auto at = loaded.state.find("dataloader"); at != loaded.state.end())
     loader_->restore(at->second);
 }

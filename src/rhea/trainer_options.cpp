@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "rhea/base/error.h"
-#include "rhea/base/log.h"
 #include "rhea/ops/peak.h"
 
 namespace rhea {
@@ -94,7 +93,6 @@ std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConf
         "{}: a tokenizer.model file is not read; give the folder with tokenizer.json, or with "
         "vocab.json and merges.txt",
         path.string());
-  log::info("train", "Loading tokenizer from tokenizer.json");
   return tokenizer::load_tokenizer(path);
 }
 

@@ -46,6 +46,18 @@ TEST_F(Disk, RetryGoesOnAsLongAsAnOlderCheckpointIsThere) {
   expect_whole("full");
 }
 
+TEST_F(Disk, ALogThatFindsNoSpaceEndsTheRunWithTheSameCode) {
+  const Words off = support::join({"train", "--dump_folder=" + (temp_.path() / "logs").string(),
+                                   "--debug.no_enable_structured_logging"},
+                                  support::with_option(small_, "--training.steps=80"));
+  for (const Words& kind :
+       {Words{}, Words{"--metrics.no_enable_jsonl", "--metrics.enable_tensorboard"}}) {
+    const auto outcome = run(support::join(off, kind), {.max_file_bytes = 16'384});
+    EXPECT_EQ(outcome.code, kFull) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("rhea: error: cannot write "));
+  }
+}
+
 // A disk of 4 MiB, in a mount namespace of this process, holds two checkpoints of 1.9 MB.
 TEST_F(Disk, FullBeforeTheWriteBegins) {
   const fs::path disk = temp_.path() / "disk";

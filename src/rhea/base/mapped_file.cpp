@@ -67,11 +67,8 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
   const auto fail = [&](const char* what) {
     const int code = errno;
     ::unlink(temporary.c_str());
-    const std::string message =
-        fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(code));
-    if (code == ENOSPC || code == EDQUOT || code == EFBIG)
-      throw ExitError(ExitCode::out_of_memory, message);
-    throw Error(message);
+    errno = code;
+    throw_file_error(path, what);
   };
   {
     const Descriptor file{

@@ -32,4 +32,13 @@ void check_output_file(const std::filesystem::path& path) {
                 folder.string(), std::strerror(errno));
 }
 
+void throw_file_error(const std::filesystem::path& path, const char* action) {
+  const int code = errno;
+  const std::string message =
+      fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(code));
+  if (code == ENOSPC || code == EDQUOT || code == EFBIG)
+    throw ExitError(ExitCode::out_of_memory, message);
+  throw Error(message);
+}
+
 }  // namespace rhea

@@ -9,4 +9,8 @@ namespace rhea {
 // folder that does not exist. Cheap: call it before the work whose result goes there.
 void check_output_file(const std::filesystem::path& path);
 
+// Throws "cannot <action> <path>: <reason>" of the error number that the system has just set. A
+// full disk, quota or file size limit is ExitError with out_of_memory.
+[[noreturn]] void throw_file_error(const std::filesystem::path& path, const char* action);
+
 }  // namespace rhea

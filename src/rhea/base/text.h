@@ -16,4 +16,8 @@ std::string lower_case(std::string_view text);
 // a typo of the other.
 size_t edit_distance(std::string_view a, std::string_view b);
 
+// A message as it may go to a terminal: control characters other than line ends become \xNN, and
+// the middle of what is longer than any message should be is left out.
+std::string printable(std::string_view message);
+
 }  // namespace rhea

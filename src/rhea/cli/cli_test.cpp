@@ -94,6 +94,22 @@ TEST(Guarded, MapsExceptionsToExitCodes) {
   EXPECT_EQ(code_of([]() -> int { throw std::runtime_error("library"); }).first, 2);
 }
 
+// What a user typed or a file holds must not steer the terminal, nor bury the message.
+TEST(Guarded, MessagesAreMadePrintable) {
+  const auto said = [](const std::string& message) {
+    testing::internal::CaptureStderr();
+    guarded([&]() -> int { throw Error(message); });
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said("a\x1b[31m\tb\r\x7f\nc\xc3\xa9"),
+            "rhea: error: a\\x1b[31m\\x09b\\x0d\\x7f\nc\xc3\xa9\n");
+  const std::string long_message = said("begin " + std::string(5'000'000, 'x') + " end");
+  EXPECT_LT(long_message.size(), 11'000);
+  EXPECT_THAT(long_message, testing::StartsWith("rhea: error: begin xxx"));
+  EXPECT_THAT(long_message, HasSubstr("[... 4990010 bytes ...]"));
+  EXPECT_THAT(long_message, testing::EndsWith("xxx end\n"));
+}
+
 TEST(Machine, ReadsKernelFormats) {
   const char* meminfo =
       "MemTotal:       16303428 kB\nMemAvailable:    2 kB\nHugePages_Total:       3\n";

@@ -69,7 +69,7 @@ int dispatch(Args words) {
 int guarded(const std::function<int()>& body) {
   const auto report = [](std::string_view message, ExitCode code) {
     std::fflush(stdout);
-    fmt::print(stderr, "rhea: error: {}\n", message);
+    fmt::print(stderr, "rhea: error: {}\n", printable(message));
     return static_cast<int>(code);
   };
   try {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -101,7 +102,7 @@ double cached(std::string_view what, const ThreadPool& pool,
       if (tab == std::string::npos) continue;
       if (line.substr(0, tab) == key) {
         const double value = std::strtod(line.c_str() + tab + 1, nullptr);
-        if (value > 0) return value;
+        if (value > 0 && std::isfinite(value)) return value;
       } else {
         kept += line + "\n";
       }

@@ -1,13 +1,11 @@
 // One object per line.
 #include "rhea/components/metrics/jsonl.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/output_file.h"
 
 namespace rhea::metrics {
 namespace {
@@ -29,7 +27,7 @@ JsonlWriter::JsonlWriter(const std::filesystem::path& path) : path_(path) {
     if (whole != old.text().size()) std::filesystem::resize_file(path, whole);
   }
   file_ = std::fopen(path.c_str(), "abe");
-  if (file_ == nullptr) throw Error("cannot open {}: {}", path.string(), std::strerror(errno));
+  if (file_ == nullptr) throw_file_error(path, "open");
 }
 
 JsonlWriter::~JsonlWriter() { std::fclose(file_); }
@@ -39,7 +37,7 @@ void JsonlWriter::write(int64_t step, double unix_time, std::span<const Metric> 
   for (const Metric& metric : metrics) line[metric.key] = number(metric.value);
   const std::string text = line.dump() + "\n";
   if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0)
-    throw Error("cannot write {}: {}", path_.string(), std::strerror(errno));
+    throw_file_error(path_, "write");
 }
 
 }  // namespace rhea::metrics

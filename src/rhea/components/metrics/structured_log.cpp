@@ -3,22 +3,24 @@
 
 #include <fmt/core.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <exception>
 
 #include "rhea/base/error.h"
+#include "rhea/base/output_file.h"
 
 namespace rhea::metrics {
 
 StructuredLog::StructuredLog(const std::filesystem::path& file, int rank) : rank_(rank) {
   if (file.empty()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(file.parent_path(), ignored);
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  if (error)
+    throw Error("cannot make the folder {}: {}; choose another --dump_folder",
+                file.parent_path().string(), error.message());
   file_ = std::fopen(file.c_str(), "ae");
-  if (file_ == nullptr) throw Error("cannot open {}: {}", file.string(), std::strerror(errno));
+  if (file_ == nullptr) throw_file_error(file, "open");
 }
 
 StructuredLog::~StructuredLog() {

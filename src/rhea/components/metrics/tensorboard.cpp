@@ -6,12 +6,12 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <ctime>
 
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/output_file.h"
 
 namespace rhea::metrics {
 namespace {
@@ -163,7 +163,7 @@ EventWriter::EventWriter(const std::filesystem::path& folder, double unix_time) 
   path_ = folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}",
                                static_cast<int64_t>(unix_time), host_name(), ::getpid(), count++);
   file_ = std::fopen(path_.c_str(), "wbe");
-  if (file_ == nullptr) throw Error("cannot create {}: {}", path_.string(), std::strerror(errno));
+  if (file_ == nullptr) throw_file_error(path_, "create");
   std::string version = event(unix_time, 0);
   put_bytes(version, 3, "brain.Event:2");
   record(version);
@@ -178,7 +178,7 @@ void EventWriter::record(std::string_view message) {
   frame.append(message);
   put(frame, masked_crc(message));
   if (std::fwrite(frame.data(), 1, frame.size(), file_) != frame.size())
-    throw Error("cannot write {}: {}", path_.string(), std::strerror(errno));
+    throw_file_error(path_, "write");
 }
 
 void EventWriter::scalar(std::string_view tag, double value, int64_t step, double unix_time) {
@@ -195,8 +195,7 @@ void EventWriter::scalar(std::string_view tag, double value, int64_t step, doubl
 }
 
 void EventWriter::flush() {
-  if (std::fflush(file_) != 0)
-    throw Error("cannot write {}: {}", path_.string(), std::strerror(errno));
+  if (std::fflush(file_) != 0) throw_file_error(path_, "write");
 }
 
 std::vector<ScalarEvent> read_events(const std::filesystem::path& path) {

@@ -18,6 +18,9 @@
 namespace rhea::tokenizer {
 namespace {
 
+// Of one text after a replacement: replacements that follow each other multiply.
+constexpr size_t kMostBytes = size_t{1} << 30;
+
 const icu::Normalizer2* unicode_form(std::string_view type) {
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* form = nullptr;
@@ -74,6 +77,10 @@ std::function<void(std::string&)> make_replace(const JsonField& component) {
     size_t at = 0;
     for (const Range& match : matches) {
       result.append(text, at, match.begin - at).append(content);
+      if (result.size() > kMostBytes)
+        throw Error(
+            "a Replace makes more than {} MiB of a text of {} bytes; the tokenizer is damaged",
+            kMostBytes >> 20, text.size());
       at = match.end;
     }
     text = result.append(text, at);

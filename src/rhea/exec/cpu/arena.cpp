@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rhea/base/error.h"
+#include "rhea/base/memory_limits.h"
 #include "rhea/exec/cpu/backend.h"
 
 namespace rhea::exec::cpu {
@@ -15,11 +16,24 @@ namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
+double gib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
 }  // namespace
 
 Mapping::Mapping(int64_t bytes, ThreadPool& pool, const char* what) {
   if (bytes <= 0) return;
   bytes_ = round_up(bytes, kHugePage);
+  const auto refuse = [&](const std::string& reason) {
+    throw ExitError(
+        ExitCode::out_of_memory,
+        fmt::format("cannot reserve {:.2f} GiB of memory for {}: {}; make the batch, "
+                    "the sequence or the model smaller, or use activation checkpointing",
+                    gib(bytes_), what, reason));
+  };
+  // The system hands out addresses without memory behind them, and ends the process once they are
+  // touched.
+  if (const int64_t available = available_memory_bytes(); bytes_ > available)
+    refuse(fmt::format("{:.2f} GiB are left", gib(available)));
   // One page more than needed, so that the start can be moved to a huge page border; the rest is
   // never touched.
   mapped_ = static_cast<size_t>(bytes_ + kHugePage);
@@ -27,10 +41,7 @@ Mapping::Mapping(int64_t bytes, ThreadPool& pool, const char* what) {
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base_ == MAP_FAILED) {
     base_ = nullptr;
-    throw ExitError(ExitCode::out_of_memory,
-                    fmt::format("cannot reserve {:.2f} GiB of memory for {}: make the batch, the "
-                                "sequence or the model smaller, or use activation checkpointing",
-                                static_cast<double>(bytes_) / (1 << 30), what));
+    refuse("the system gives no more (ulimit -v?)");
   }
   const auto address = reinterpret_cast<uintptr_t>(base_);
   const auto page = static_cast<uintptr_t>(kHugePage);
