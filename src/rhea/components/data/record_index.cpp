@@ -106,6 +106,7 @@ void write_cache(const fs::path& cache, std::string_view text, RecordKind kind) 
 bool RecordIndex::map_cache(const fs::path& cache, uint64_t file_size) {
   if (!fs::exists(cache)) return false;
   cache_ = MappedFile(cache);
+  cache_path_ = cache;
   const auto bytes = cache_.bytes();
   CacheHeader header;
   if (bytes.size() < sizeof header) return false;
@@ -119,7 +120,8 @@ bool RecordIndex::map_cache(const fs::path& cache, uint64_t file_size) {
 }
 
 RecordIndex::RecordIndex(const fs::path& path, const MappedFile& file, RecordKind kind,
-                         const fs::path& folder) {
+                         const fs::path& folder)
+    : file_size_(file.text().size()) {
   const std::string_view text = file.text();
   if (folder.empty() || text.size() < kCachedFrom) {
     find_records(text, kind, [this](const RecordPlace& place) { built_.push_back(place); });
@@ -137,6 +139,16 @@ RecordIndex::RecordIndex(const fs::path& path, const MappedFile& file, RecordKin
   write_cache(cache, text, kind);
   if (!map_cache(cache, text.size()))
     throw Error("index of the data: {} changed while it was written", cache.string());
+}
+
+const RecordPlace& RecordIndex::operator[](size_t i) const {
+  const RecordPlace& place = places_[i];
+  if (place.begin > place.end || place.end > file_size_)
+    throw Error(
+        "index of the data: record {} of {} lies at bytes [{}, {}) of a file of {}; the index is "
+        "damaged, remove it and it is made anew",
+        i, cache_path_.string(), place.begin, place.end, file_size_);
+  return place;
 }
 
 }  // namespace rhea::data

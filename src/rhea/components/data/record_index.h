@@ -27,13 +27,16 @@ class RecordIndex {
   static constexpr uint64_t kCachedFrom = 16 << 20;
 
   size_t size() const { return places_.size(); }
-  const RecordPlace& operator[](size_t i) const { return places_[i]; }
+  // Throws Error when the index on disk was damaged after it was written.
+  const RecordPlace& operator[](size_t i) const;
 
  private:
   bool map_cache(const std::filesystem::path& cache, uint64_t file_size);
 
   std::vector<RecordPlace> built_;
   MappedFile cache_;
+  std::filesystem::path cache_path_;
+  uint64_t file_size_ = 0;
   std::span<const RecordPlace> places_;
 };
 

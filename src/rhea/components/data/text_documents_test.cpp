@@ -218,6 +218,14 @@ TEST(RecordIndex, a_big_file_is_indexed_once_for_all_processes) {
   for (const auto& entry : std::filesystem::directory_iterator(cache)) {
     if (entry.path().extension() != ".idx") continue;
     ++num_files;
+    // A place beyond the file, as bad memory or disk makes it, is named and never read.
+    std::string bytes = read_file(entry.path());
+    bytes[bytes.size() - sizeof(RecordPlace) + 13] = 1;  // of its end
+    write_file_atomic(entry.path(), bytes);
+    const RecordIndex damaged(path, file, RecordKind::json_line, cache);
+    EXPECT_EQ(damaged[0].line, 1U);
+    EXPECT_THAT(error_of([&] { [[maybe_unused]] const auto& place = damaged[damaged.size() - 1]; }),
+                testing::AllOf(HasSubstr(entry.path().string()), HasSubstr("remove it")));
     std::filesystem::resize_file(entry.path(), 100);  // a torn one is made again
   }
   EXPECT_EQ(num_files, 1U);

@@ -19,7 +19,7 @@ namespace rhea::tokenizer {
 namespace {
 
 // Of one text after a replacement: replacements that follow each other multiply.
-constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kMostBytes = size_t{256} << 20;
 
 const icu::Normalizer2* unicode_form(std::string_view type) {
   UErrorCode status = U_ZERO_ERROR;
