@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"Memory budget activation checkpointing requires the model to be compiled: "}},
         Case{"--activation_checkpoint.memory_budget 1.5",
              {"memory_budget = 1.5", "between 0 and 1"}},
-        Case{"--executor.num_threads -1", {"at least 0"}},
+        Case{"--executor.num_threads -1", {"between 0 and 1024"}},
         Case{"--optimizer.param_groups=", {"optimizer.param_groups", "at least one group"}},
         Case{"--optimizer.param_groups.0.optimizer_name Lion",
              {"Optimizer Lion not added.", "AdamW"}},

@@ -295,7 +295,8 @@ TEST(Load, ChecksLineModelAndValuesTogether) {
         error.what(),
         "The configuration has 3 problems:\n  unknown option --training.stpes; did you mean "
         "--training.steps?\n"
-        "  training.steps = 0: must be at least 1\n  model_spec: config.json has no field x");
+        "  training.steps = 0: must be between 1 and 1000000000000000\n  model_spec: config.json "
+        "has no field x");
   }
   // Without a config function the values of the default tree are nobody's mistake.
   const Report report = load(words("--validator.enable"), test_registry(), {}, nullptr).report;

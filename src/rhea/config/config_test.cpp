@@ -182,7 +182,7 @@ TEST(Validate, CodeMistakesAreFoundToo) {
   c.training.global_batch_size = 4;
   const std::string text = validate(c, {}).text();
   EXPECT_THAT(text, testing::HasSubstr("training.max_norm = nan: must be a finite number"));
-  EXPECT_THAT(text, testing::HasSubstr("more tokens than can be counted"));
+  EXPECT_THAT(text, testing::HasSubstr("must be at most 2147483647 tokens"));
   BlockConfig block;
   block.rope->theta = -1;
   ModelConfig model;
