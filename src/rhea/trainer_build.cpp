@@ -83,7 +83,9 @@ void write_budget_curve(const std::filesystem::path& folder,
 // batches of a step are all read before its first microbatch runs.
 void check_memory(const TrainerConfig& config, const train_step::StepGraphs& graphs,
                   int64_t accumulation, int num_threads) {
-  const auto memory = train_step::plan_step(graphs, num_threads, compile_options(config)).memory;
+  auto options = compile_options(config);
+  options.dump_graphs.clear();  // they are dumped when they are compiled
+  const auto memory = train_step::plan_step(graphs, num_threads, options).memory;
   const double batches = 3.0 * sizeof(int32_t) * static_cast<double>(accumulation) *
                          static_cast<double>(config.training.local_batch_size) *
                          static_cast<double>(config.training.seq_len);
