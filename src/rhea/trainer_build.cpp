@@ -266,11 +266,6 @@ void Trainer::load_checkpoint() {
   schedule_step_ = state.schedule_step;
   optimizer_step_ = state.optimizer_step;
   tokens_seen_ = state.tokens_seen;
-  if (current_step_ >= config_.training.steps)
-    log::warning(kLog,
-                 "The checkpoint is of step {} and training.steps is {}: there is nothing left to "
-                 "train; raise training.steps to go on",
-                 current_step_, config_.training.steps);
   if (const auto at = loaded.state.find("dataloader"); at != loaded.state.end())
     loader_->restore(at->second);
 }
