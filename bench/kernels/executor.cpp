@@ -25,8 +25,8 @@ void executor_chain(benchmark::State& state) {
   ThreadPool pool(threads);
   const auto exe =
       exec::cpu::compile(graph, pool, exec::cpu::make_arena(), {.disable_passes = {"fuse"}});
-  const auto in = exec::cpu::allocate_state(rows * 256, pool);
-  const auto out = exec::cpu::allocate_state(rows * 256, pool);
+  const auto in = exec::cpu::allocate_state(rows * 256);
+  const auto out = exec::cpu::allocate_state(rows * 256);
   exe->bind_input("x", in.get());
   exe->bind_output("y", out.get());
   exe->run();

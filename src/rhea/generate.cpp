@@ -66,12 +66,12 @@ struct Generator::Impl {
     auto executable = exec::cpu::compile(graph, pool, arena, {.name = "generate"});
     if (!ropes) ropes.emplace(trace.rope_specs(), capacity);
     for (const auto& input : graph.inputs())
-      executable->bind_input(input.name, memory(input.name, graph.type(input.value), pool));
+      executable->bind_input(input.name, memory(input.name, graph.type(input.value)));
     executable->bind_output("logits", logits.data());
     return executable;
   }
 
-  const void* memory(const std::string& name, const ir::Type& type, ThreadPool& pool) {
+  const void* memory(const std::string& name, const ir::Type& type) {
     if (name == nn::kTokens) return tokens.data();
     if (name == nn::kPositions) return positions.data();
     if (name == nn::kCacheStart) return &start;
@@ -80,7 +80,7 @@ struct Generator::Impl {
     for (const auto& [cache, data] : caches) {
       if (cache == name) return data.get();
     }
-    caches.emplace_back(name, exec::cpu::allocate_state(ir::byte_size(type), pool));
+    caches.emplace_back(name, exec::cpu::allocate_state(ir::byte_size(type)));
     return caches.back().second.get();
   }
 

@@ -8,7 +8,7 @@
 
 namespace rhea {
 
-PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool& pool)
+PublishedModel::PublishedModel(const std::filesystem::path& folder)
     : published_(models::hf::read_config(folder / "config.json")),
       decoder_(models::hf::build(published_)) {
   ir::Graph graph;
@@ -18,7 +18,7 @@ PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool& 
   int64_t total = 0;
   for (const auto& parameter : parameters_)
     total += round_up(ir::num_elements(parameter.shape) * 4, 64);
-  block_ = exec::cpu::allocate_state(total, pool);
+  block_ = exec::cpu::allocate_state(total);
   char* at = static_cast<char*>(block_.get());
   std::vector<checkpoint::NamedTensor> targets;
   for (const auto& parameter : parameters_) {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "rhea/base/thread_pool.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/nn/decoder.h"
 
@@ -16,7 +15,7 @@ class PublishedModel {
  public:
   // Reads config.json and the weights of `folder` as f32. Throws Error naming the file and what is
   // wrong with it.
-  PublishedModel(const std::filesystem::path& folder, ThreadPool& pool);
+  explicit PublishedModel(const std::filesystem::path& folder);
 
   const models::hf::PublishedConfig& published() const { return published_; }
   const nn::Decoder::Config& decoder() const { return decoder_; }

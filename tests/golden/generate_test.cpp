@@ -22,7 +22,7 @@ TEST(Generate, GreedyIdsOfStories260K) {
   ASSERT_GT(expected.size(), prompt.size());
 
   ThreadPool pool(2);
-  const PublishedModel model(folder, pool);
+  const PublishedModel model(folder);
   const auto capacity = static_cast<int64_t>(expected.size());
   Generator generator(model, capacity, pool);
   const auto num_new = static_cast<int64_t>(expected.size() - prompt.size());
@@ -40,7 +40,7 @@ TEST(Generate, EndsWhereThePositionsEnd) {
   if (!std::filesystem::exists(folder))
     GTEST_SKIP() << folder << " is absent; these weights are read from the shared data.";
   ThreadPool pool(2);
-  const PublishedModel model(folder, pool);
+  const PublishedModel model(folder);
   const int64_t limit = model.published().rope.max_position_embeddings;
   const std::vector<int32_t> prompt = {5, 6, 7};
   Generator generator(model, limit, pool);

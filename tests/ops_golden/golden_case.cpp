@@ -87,7 +87,7 @@ std::map<std::string, Numbers> run_graph(const ir::Graph& graph,
   const auto exe = exec::cpu::compile(graph, pool, exec::cpu::make_arena(), {.isa = isa});
   std::vector<std::shared_ptr<void>> memory;
   const auto allocate = [&](const ir::Type& type) {
-    memory.push_back(exec::cpu::allocate_state(ir::byte_size(type) + 64, pool));
+    memory.push_back(exec::cpu::allocate_state(ir::byte_size(type) + 64));
     return memory.back().get();
   };
   for (const ir::GraphInput& input : graph.inputs()) {

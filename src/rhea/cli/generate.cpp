@@ -43,7 +43,7 @@ int cmd_generate(Args args) {
   if (const auto done = parse(app, args)) return *done;
 
   ThreadPool pool(threads);
-  const PublishedModel model(folder, pool);
+  const PublishedModel model(folder);
   const auto tokenizer = tokenizer::load_tokenizer(folder);
   tokenizer::check_vocabulary(*tokenizer, model.decoder().vocab_size());
   std::vector<int32_t> ids = tokenizer->encode(

@@ -33,21 +33,27 @@ RHEA_INLINE bool any(i32x16 mask) {
 #endif
 }
 
+// Blocks of 64 elements that are drawn side by side: the steps of one wait for each other.
+constexpr int kBlocks = 2;
+constexpr int kCounters = 2 * kBlocks;  // vectors of eight counters, even and odd ones of a block
+constexpr int kVectors = 4 * kBlocks;
+
 // Words of eight counters; what the upper halves of the lanes hold does not matter.
 struct Words {
   u64x8 x[4];
 };
 
-RHEA_INLINE Words philox(uint64_t key, u64x8 counter, uint64_t attempt) {
-  Words w = {{counter, counter >> 32, u64x8{} + attempt, u64x8{} + (attempt >> 32)}};
+RHEA_INLINE void philox(uint64_t key, Words (&w)[kCounters]) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    const u64x8 p0 = multiply(w.x[0], 0xD2511F53u), p1 = multiply(w.x[2], 0xCD9E8D57u);
-    w = {{(p1 >> 32) ^ w.x[1] ^ k0, p1, (p0 >> 32) ^ w.x[3] ^ k1, p0}};
+#pragma GCC unroll 8
+    for (int i = 0; i < kCounters; ++i) {
+      const u64x8 p0 = multiply(w[i].x[0], 0xD2511F53u), p1 = multiply(w[i].x[2], 0xCD9E8D57u);
+      w[i] = {{(p1 >> 32) ^ w[i].x[1] ^ k0, p1, (p0 >> 32) ^ w[i].x[3] ^ k1, p0}};
+    }
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  return w;
 }
 
 // Two independent standard normal values from two words.
@@ -73,14 +79,26 @@ RHEA_INLINE void box_muller(u32x16 a, u32x16 b, f32x16& first, f32x16& second) {
   second = radius * bits_as<f32x16>(bits_as<u32x16>(select(odd, c, s)) ^ negative_sin);
 }
 
-// Standard normal values of the 64 elements that begin at 64 * block.
-RHEA_INLINE void normals(uint64_t key, int64_t block, uint64_t attempt, f32x16 z[4]) {
-  const u64x8 even = u64x8{0, 2, 4, 6, 8, 10, 12, 14} + static_cast<uint64_t>(block) * 16;
-  const Words low = philox(key, even, attempt), high = philox(key, even + 1, attempt);
-  u32x16 w[4];
-  for (int i = 0; i < 4; ++i) w[i] = bits_as<u32x16>((low.x[i] & 0xffffffffu) | (high.x[i] << 32));
-  box_muller(w[0], w[1], z[0], z[1]);
-  box_muller(w[2], w[3], z[2], z[3]);
+// Standard normal values of the elements from 64 * block on.
+RHEA_INLINE void normals(uint64_t key, int64_t block, uint64_t attempt, f32x16 (&z)[kVectors]) {
+  Words w[kCounters];
+#pragma GCC unroll 8
+  for (int i = 0; i < kCounters; ++i) {
+    const uint64_t first = (static_cast<uint64_t>(block) + static_cast<uint64_t>(i / 2)) * 16 +
+                           static_cast<uint64_t>(i % 2);
+    const u64x8 counter = u64x8{0, 2, 4, 6, 8, 10, 12, 14} + first;
+    w[i] = {{counter, counter >> 32, u64x8{} + attempt, u64x8{} + (attempt >> 32)}};
+  }
+  philox(key, w);
+#pragma GCC unroll 8
+  for (int i = 0; i < kVectors; i += 2) {
+    const Words &even = w[i / 4 * 2], &odd = w[i / 4 * 2 + 1];
+    u32x16 word[2];
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j)
+      word[j] = bits_as<u32x16>((even.x[i % 4 + j] & 0xffffffffu) | (odd.x[i % 4 + j] << 32));
+    box_muller(word[0], word[1], z[i], z[i + 1]);
+  }
 }
 
 struct PutF32 {
@@ -109,27 +127,27 @@ struct PutF64 {
 template <class Put>
 RHEA_INLINE void draw(const nn::NormalDraw& d, void* data, int64_t begin, int64_t end) {
   const bool cuts = d.cut < __builtin_inff();
-  for (int64_t i = begin; i < end; i += nn::kDrawnTogether) {
+  for (int64_t i = begin; i < end; i += kBlocks * nn::kDrawnTogether) {
     const int64_t block = i / nn::kDrawnTogether;
-    f32x16 value[4];
+    f32x16 value[kVectors];
     normals(d.key, block, 0, value);
-    i32x16 outside[4], some = {};
-    for (int j = 0; j < 4; ++j) {
+    i32x16 outside[kVectors], some = {};
+    for (int j = 0; j < kVectors; ++j) {
       value[j] *= d.std;
       outside[j] = abs(value[j]) > d.cut;
       some |= outside[j];
     }
     for (uint64_t attempt = 1; cuts && any(some); ++attempt) {
-      f32x16 again[4];
+      f32x16 again[kVectors];
       normals(d.key, block, attempt, again);
       some = i32x16{};
-      for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < kVectors; ++j) {
         value[j] = select(outside[j], again[j] * d.std, value[j]);
         outside[j] = abs(value[j]) > d.cut;
         some |= outside[j];
       }
     }
-    for (int64_t j = 0; j < 4 && i + j * kLanes < end; ++j)
+    for (int64_t j = 0; j < kVectors && i + j * kLanes < end; ++j)
       Put::put(data, i + j * kLanes, value[j], end - i - j * kLanes);
   }
 }

@@ -2,7 +2,6 @@
 #include "rhea/components/train_step/train_step.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "rhea/base/error.h"
 
@@ -85,7 +84,7 @@ std::vector<StateTensor> TrainStep::allocate(
     const std::vector<std::pair<std::string, ir::Type>>& tensors) {
   int64_t total = 0;
   for (const auto& [name, type] : tensors) total += aligned_bytes(type);
-  blocks_.push_back(exec::cpu::allocate_state(std::max(total, kAlignment), pool_));
+  blocks_.push_back(exec::cpu::allocate_state(std::max(total, kAlignment)));
   char* at = static_cast<char*>(blocks_.back().get());
   std::vector<StateTensor> made;
   for (const auto& [name, type] : tensors) {
@@ -188,8 +187,6 @@ void TrainStep::initialise(uint64_t seed) {
                      seed, part.fqn, pool_);
     }
   }
-  for (const StateTensor& tensor : optimizer_)
-    std::memset(tensor.data, 0, static_cast<size_t>(ir::byte_size(tensor.type)));
   parameters_changed();
 }
 

@@ -64,7 +64,8 @@ class TrainStep {
   std::span<const StateTensor> gradients() const { return gradients_; }
   std::span<const StateTensor> optimizer_state() const { return optimizer_; }
 
-  // Draws every parameter from (seed, FQN of the part, element) and zeroes the optimizer.
+  // Draws every parameter from (seed, FQN of the part, element). The optimizer's state is zero from
+  // the start.
   void initialise(uint64_t seed);
   // To be called after parameters were written from outside.
   void parameters_changed();

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "rhea/base/error.h"
@@ -20,7 +19,7 @@ double gib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 }  // namespace
 
-Mapping::Mapping(int64_t bytes, ThreadPool& pool, const char* what) {
+Mapping::Mapping(int64_t bytes, const char* what) {
   if (bytes <= 0) return;
   bytes_ = round_up(bytes, kHugePage);
   const auto refuse = [&](const std::string& reason) {
@@ -47,9 +46,6 @@ Mapping::Mapping(int64_t bytes, ThreadPool& pool, const char* what) {
   const auto page = static_cast<uintptr_t>(kHugePage);
   data_ = static_cast<std::byte*>(base_) + ((address + page - 1) / page * page - address);
   madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
-  pool.parallel_for(bytes_ / kHugePage, [&](int64_t begin, int64_t end, int) {
-    std::memset(data_ + begin * kHugePage, 0, static_cast<size_t>((end - begin) * kHugePage));
-  });
 }
 
 Mapping::~Mapping() {
@@ -70,18 +66,18 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
-void Arena::reserve(int64_t bytes, ThreadPool& pool) {
+void Arena::reserve(int64_t bytes) {
   if (bytes <= mapping_.bytes()) return;
   mapping_ = Mapping();  // the old pages go back first: peak memory is the larger size, not the sum
-  mapping_ = Mapping(bytes, pool, "the arena of intermediate values");
+  mapping_ = Mapping(bytes, "the arena of intermediate values");
   ++generation_;
 }
 
 std::shared_ptr<Arena> make_arena() { return std::make_shared<Arena>(); }
 
-std::shared_ptr<void> allocate_state(int64_t bytes, ThreadPool& pool) {
+std::shared_ptr<void> allocate_state(int64_t bytes) {
   // Shared: parameters are held by the model, the optimizer and the checkpoint writer.
-  auto mapping = std::make_shared<Mapping>(bytes, pool, "parameters and optimizer state");
+  auto mapping = std::make_shared<Mapping>(bytes, "parameters and optimizer state");
   return {mapping, mapping->data()};
 }
 

@@ -1,20 +1,19 @@
-// Memory from huge pages, zeroed and first touched by the pool's workers.
+// Memory from huge pages. The system zeroes a page when it is first touched, which is left to the
+// worker that needs it: a pass over all of it before the first step would cost that step's time.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-#include "rhea/base/thread_pool.h"
-
 namespace rhea::exec::cpu {
 
-// One anonymous mapping, aligned to 2 MiB, with huge pages asked for. Throws ExitError
+// One anonymous mapping of zeros, aligned to 2 MiB, with huge pages asked for. Throws ExitError
 // (out_of_memory) with the size.
 class Mapping {
  public:
   Mapping() = default;
   // `what` names the use in the error message.
-  Mapping(int64_t bytes, ThreadPool& pool, const char* what);
+  Mapping(int64_t bytes, const char* what);
   ~Mapping();
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
@@ -33,7 +32,7 @@ class Mapping {
 class Arena {
  public:
   // Makes room for `bytes`; the content is lost when the memory moves.
-  void reserve(int64_t bytes, ThreadPool& pool);
+  void reserve(int64_t bytes);
   std::byte* data() const { return mapping_.data(); }
   int64_t bytes() const { return mapping_.bytes(); }
   // Changes whenever data() moves: executables resolve their pointers again.

@@ -103,8 +103,8 @@ std::vector<std::unique_ptr<CpuExecutable>> compile_turns(std::span<const TurnGr
                                                           ThreadPool& pool,
                                                           const std::shared_ptr<Arena>& arena);
 std::shared_ptr<Arena> make_arena();
-// Memory for state that outlives steps (parameters, gradients, optimizer): huge pages, zeroed,
-// first touched by the pool.
-std::shared_ptr<void> allocate_state(int64_t bytes, ThreadPool& pool);
+// Memory for state that outlives steps (parameters, gradients, optimizer): zeros in huge pages,
+// taken from the system when they are first touched.
+std::shared_ptr<void> allocate_state(int64_t bytes);
 
 }  // namespace rhea::exec::cpu

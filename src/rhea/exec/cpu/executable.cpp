@@ -102,7 +102,7 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
       times_(program_.steps.size(), 0.0) {
   scratch_offset_ = round_up(program_.memory.arena, 4096);
   scratch_stride_ = scratch_stride(program_.memory.scratch);
-  arena_->reserve(scratch_offset_ + scratch_stride_ * pool_.num_threads(), pool_);
+  arena_->reserve(scratch_offset_ + scratch_stride_ * pool_.num_threads());
   program_.kernels->make_states();
   fill_constants();
   first_buffer_.reserve(program_.steps.size());
@@ -128,7 +128,7 @@ ProgramExecutable::~ProgramExecutable() {
 }
 
 void ProgramExecutable::fill_constants() {
-  constants_ = Mapping(program_.memory.constants, pool_, "constants");
+  constants_ = Mapping(program_.memory.constants, "constants");
   for (const Constant& constant : program_.constants) {
     const int64_t n = ir::num_elements(constant.type.shape);
     if (constant.value == 0 && !std::signbit(constant.value)) continue;  // the mapping is zeroed

@@ -309,8 +309,7 @@ TEST(Profile, SumsByOpAndKernel) {
 }
 
 TEST(Memory, StateIsZeroedAndAligned) {
-  ThreadPool pool(2);
-  const auto state = allocate_state(5 << 20, pool);
+  const auto state = allocate_state(5 << 20);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(state.get()) % (2 << 20), 0U);
   const auto* bytes = static_cast<const char*>(state.get());
   for (int64_t i = 0; i < 5 << 20; i += 1000) ASSERT_EQ(bytes[i], 0);

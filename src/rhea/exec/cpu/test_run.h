@@ -36,7 +36,7 @@ inline RunResult run_graph(const ir::Graph& graph, const CompileOptions& options
   std::map<std::string, std::shared_ptr<void>> buffers;
   for (const auto& input : graph.inputs()) {
     const ir::Type& type = graph.type(input.value);
-    const auto buffer = allocate_state(ir::byte_size(type) + 64, pool);
+    const auto buffer = allocate_state(ir::byte_size(type) + 64);
     fill(input.name, type, buffer.get());
     exe->bind_input(input.name, buffer.get());
     buffers[input.name] = buffer;
@@ -47,7 +47,7 @@ inline RunResult run_graph(const ir::Graph& graph, const CompileOptions& options
       results[out.name] = buffers[out.donates].get();
       continue;
     }
-    const auto buffer = allocate_state(ir::byte_size(graph.type(out.value)) + 64, pool);
+    const auto buffer = allocate_state(ir::byte_size(graph.type(out.value)) + 64);
     exe->bind_output(out.name, buffer.get());
     buffers[fmt::format("result {}", out.name)] = buffer;
     results[out.name] = buffer.get();
