@@ -196,8 +196,8 @@ Value attention_cached(Value q_TNH, Value k_cache_CKH, Value v_cache_CKV, Value 
 extern const OpDef kCrossEntropy,
     kCrossEntropyGrad;  // (logits_TV, labels_T i32, scale); grad + dloss -> dlogits
 Value cross_entropy(Value logits_TV, Value labels_T, Value scale, Where where = Where::current());
-// The same with logits = h_TD w_VD^T formed chunk by chunk (attr num_chunks; fused kernels take
-// chunks of 512 tokens), never whole. Grad: (h, w, labels, scale, dloss) -> loss, dh (h's dtype),
+// The same with logits = h_TD w_VD^T formed chunk by chunk (attr num_chunks: functions in
+// ops/loss/loss.h), never whole. Grad: (h, w, labels, scale, dloss) -> loss, dh (h's dtype),
 // dw f32[V,D]: one pass computes all three, so that in a training graph the forward op is replaced
 // by result 0 of its grad.
 extern const OpDef kLinearCrossEntropy, kLinearCrossEntropyGrad;

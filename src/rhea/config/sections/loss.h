@@ -23,7 +23,9 @@ struct ChunkedLossConfig : LossConfig {
   Slot<LossConfig> loss_fn = CrossEntropyLossConfig{};
 
   void fields(Visitor& v) override {
-    v("num_chunks", num_chunks, "chunks of tokens; the last one may be shorter", at_least(1));
+    v("num_chunks", num_chunks,
+      "the head holds the logits of 4/num_chunks of the tokens at a time, of 512 tokens at most",
+      at_least(1));
     v("loss_fn", loss_fn, "loss of one chunk");
   }
 };

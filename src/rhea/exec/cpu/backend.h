@@ -13,7 +13,7 @@
 
 namespace rhea::exec::cpu {
 
-// 64-byte aligned memory in huge pages where the system gives them, zeroed and touched by the pool.
+// 64-byte aligned memory in huge pages where the system gives them, zeroed.
 // Shared by the executables of one trainer, which never run at the same time.
 class Arena;
 

@@ -80,6 +80,8 @@ std::vector<Sample> samples(size_t operands) {
     // Sizes around the blocks of the fused kernels: chunks of tokens, blocks of words, odd counts.
     all.push_back(make("blocks_" + name, t, 96, 600, 64, 1));
     all.push_back(make("tails_" + name, t, 101, 517, 77, 3));
+    // Three chunks of the fused kernels, two tokens in the last one.
+    all.push_back(make("short_last_chunk_" + name, t, 130, 300, 40, 40));
   }
   Sample ignored = make("nothing_valid", DType::f32, 5, 7, 3, 2);
   ignored.inputs[2].values = {-100, -100, -100, -100, -100};

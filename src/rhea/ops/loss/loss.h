@@ -19,8 +19,12 @@ double cross_entropy_f64(std::span<const double> logits, std::span<const double>
                          int64_t vocabulary, double scale, double dloss,
                          std::vector<double>* dlogits);
 
-// Number of tokens whose logits exist at a time.
+// Number of tokens whose logits exist at a time, by the definition.
 int64_t tokens_per_chunk(int64_t tokens, int64_t num_chunks);
+// The same in the fused kernels: four times as many, because they keep one value per logit where a
+// loss on whole logits keeps three or four (logit, its f32 copy, log-probability, gradient); 512 at
+// most, and rounded up to whole panels of 64.
+int64_t fused_tokens_per_chunk(int64_t tokens, int64_t num_chunks);
 
 // Kernels of the rows, fastest first.
 std::vector<ir::CpuKernel> cross_entropy_kernels();
@@ -29,6 +33,8 @@ std::vector<ir::CpuKernel> linear_cross_entropy_kernels();
 std::vector<ir::CpuKernel> linear_cross_entropy_grad_kernels();
 
 // The last ones of their lists: any dtype.
+ir::CpuKernel plain_cross_entropy();
+ir::CpuKernel plain_cross_entropy_grad();
 ir::CpuKernel plain_linear_cross_entropy();
 ir::CpuKernel plain_linear_cross_entropy_grad();
 

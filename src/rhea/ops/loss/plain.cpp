@@ -215,12 +215,8 @@ KernelPlan plan_linear(const OpInstance& node) {
 
 }  // namespace
 
-std::vector<ir::CpuKernel> cross_entropy_kernels() {
-  return {{"plain", Isa::plain, nullptr, plan_forward}};
-}
-std::vector<ir::CpuKernel> cross_entropy_grad_kernels() {
-  return {{"plain", Isa::plain, nullptr, plan_grad}};
-}
+ir::CpuKernel plain_cross_entropy() { return {"plain", Isa::plain, nullptr, plan_forward}; }
+ir::CpuKernel plain_cross_entropy_grad() { return {"plain", Isa::plain, nullptr, plan_grad}; }
 ir::CpuKernel plain_linear_cross_entropy() {
   return {"plain", Isa::plain, nullptr, plan_linear<false>};
 }
