@@ -53,13 +53,50 @@ void rotate_head(const ops::RopeRows& a, const char* x, const float* cos, const 
       });
 }
 
+// Two heads of 16 elements at a time: 16 pairs fill a vector, 8 would leave half of it empty.
+RHEA_INLINE f32x16 low_halves(f32x16 a, f32x16 b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+}
+RHEA_INLINE f32x16 high_halves(f32x16 a, f32x16 b) {
+  return __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
+                                 31);
+}
+template <class E, bool kInterleaved>
+RHEA_INLINE void rotate_two_heads(const char* x, f32x16 c, f32x16 s, char* y) {
+  const f32x16 v0 = E::load(x, 0, kLanes), v1 = E::load(x, kLanes, kLanes);
+  const f32x16 p = kInterleaved ? even_lanes(v0, v1) : low_halves(v0, v1),
+               q = kInterleaved ? odd_lanes(v0, v1) : high_halves(v0, v1);
+  const f32x16 y0 = p * c - q * s, y1 = p * s + q * c;
+  E::store(y, 0, kInterleaved ? zip_low(y0, y1) : low_halves(y0, y1), kLanes);
+  E::store(y, kLanes, kInterleaved ? zip_high(y0, y1) : high_halves(y0, y1), kLanes);
+}
+// The heads of one token; returns how many are done.
+template <class E>
+RHEA_INLINE int64_t rotate_pairs_of_heads(const ops::RopeRows& a, const char* x, const float* cos,
+                                          const float* sin, char* y) {
+  const f32x16 c8 = load_n(cos, 8), s8 = load_n(sin, 8);
+  const f32x16 c = low_halves(c8, c8), s = a.inverse ? -low_halves(s8, s8) : low_halves(s8, s8);
+  int64_t head = 0;
+  for (; head + 2 <= a.heads; head += 2) {
+    const int64_t at = head * 16 * E::kBytes;
+    if (a.interleaved)
+      rotate_two_heads<E, true>(x + at, c, s, y + at);
+    else
+      rotate_two_heads<E, false>(x + at, c, s, y + at);
+  }
+  return head;
+}
+
 template <class E>
 void rotate(const ops::RopeRows& a) {
   for (int64_t token = a.begin; token < a.end; ++token) {
     const int64_t table = a.positions[token] * a.pairs;
     const char* x = static_cast<const char*>(a.x) + token * a.x_stride * E::kBytes;
     char* y = static_cast<char*>(a.y) + token * a.y_stride * E::kBytes;
-    for (int64_t head = 0; head < a.heads; ++head) {
+    int64_t head = 0;
+    if (a.width == 16 && a.pairs == 8)
+      head = rotate_pairs_of_heads<E>(a, x, a.cos + table, a.sin + table, y);
+    for (; head < a.heads; ++head) {
       const int64_t at = head * a.width * E::kBytes;
       if (a.interleaved)
         rotate_head<E, true>(a, x + at, a.cos + table, a.sin + table, y + at);
