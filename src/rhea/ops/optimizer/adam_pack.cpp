@@ -65,6 +65,7 @@ struct State {
   AdamAttrs attrs;
   AdamFn adam = nullptr;
   RoundFn round = nullptr;  // null: copies are f32
+  StreamFn stream = nullptr;
   const PanelKernels* panels = nullptr;
   int64_t rows = 0, columns = 0, tile_row = 0;
   int64_t element = 4;  // bytes of a copy's element
@@ -77,8 +78,8 @@ void write_copy(const State& s, Layout layout, const char* tile, int64_t tile_ro
   const DType dtype = s.element == 4 ? DType::f32 : DType::bf16;
   if (layout == Layout::row_major) {
     for (int64_t r = 0; r < rows; ++r)
-      std::copy_n(tile + r * tile_row * s.element, s.columns * s.element,
-                  out.as<char>() + (first + r) * out.row_stride * s.element);
+      s.stream(tile + r * tile_row * s.element,
+               out.as<char>() + (first + r) * out.row_stride * s.element, s.columns * s.element);
     return;
   }
   if (layout == Layout::panels_nk) {
@@ -124,6 +125,7 @@ KernelPlan plan(const OpInstance& node, Isa isa) {
   const OptimizerKernels& kernels = optimizer_kernels(isa);
   state->adam =
       kernels.adam[0][optimizer_dtype(node.in[1].dtype)][optimizer_dtype(node.in[2].dtype)];
+  state->stream = kernels.stream;
   state->panels = &panel_kernels(isa);
   state->rows = node.in[0].shape[0];
   state->columns = node.in[0].shape[1];

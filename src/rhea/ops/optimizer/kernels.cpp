@@ -90,6 +90,19 @@ void round_bf16(const float* from, uint16_t* to, int64_t count) {
   for (int64_t i = 0; i < count; i += kLanes) put<1>(to, i, count - i, get<0>(from, i, count - i));
 }
 
+void stream(const void* from, void* to, int64_t bytes) {
+#if RHEA_ISA >= 2
+  if (reinterpret_cast<uintptr_t>(to) % 64 == 0 && bytes % 64 == 0) {
+    const char* source = static_cast<const char*>(from);
+    char* target = static_cast<char*>(to);
+    for (int64_t i = 0; i < bytes; i += 64)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(target + i), _mm512_loadu_si512(source + i));
+    return _mm_sfence();
+  }
+#endif
+  __builtin_memcpy(to, from, static_cast<uint64_t>(bytes));
+}
+
 }  // namespace
 
 extern const ops::OptimizerKernels kOptimizerKernels;
@@ -99,6 +112,7 @@ constexpr ops::OptimizerKernels kOptimizerKernels = {
      {{adam<1, 0, 0>, adam<1, 0, 1>}, {adam<1, 1, 0>, adam<1, 1, 1>}}},
     {{{sgd<0, 0, 0>, sgd<0, 0, 1>}, {sgd<0, 1, 0>, sgd<0, 1, 1>}},
      {{sgd<1, 0, 0>, sgd<1, 0, 1>}, {sgd<1, 1, 0>, sgd<1, 1, 1>}}},
-    round_bf16};
+    round_bf16,
+    stream};
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE

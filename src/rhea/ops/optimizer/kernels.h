@@ -45,11 +45,15 @@ using SgdFn = void (*)(const SgdPointers& at, int64_t begin, int64_t count, cons
 // count values rounded to bf16.
 using RoundFn = void (*)(const float* from, uint16_t* to, int64_t count);
 
+// Copies bytes past the caches where both ends allow it: nobody reads the copy soon.
+using StreamFn = void (*)(const void* from, void* to, int64_t bytes);
+
 struct OptimizerKernels {
   SumSquaresFn sum_squares[4];  // by dtype: f32, bf16, f16, f64
   AdamFn adam[2][2][2];         // [parameter][gradient][moments], each 0 f32 or 1 bf16
   SgdFn sgd[2][2][2];           // [parameter][gradient][buffer]
   RoundFn round_bf16;
+  StreamFn stream;
 };
 const OptimizerKernels& optimizer_kernels(Isa isa);
 
