@@ -130,12 +130,31 @@ class Rebuild {
           {{"value", *number}, {"dtype", node.outputs[0].dtype}, {"shape", node.outputs[0].shape}});
     }
     if (node.op == &ir::kInput) return to_.add_like(from_, node, in);
+    if (node.op == &ops::kAdd) {
+      if (const Value sum = table_gradient(node, in); sum.valid()) return {sum};
+    }
     if (node.op == &ops::kReshape && made(in[0]).op == &ops::kReshape) {
       in[0] = {&to_, made(in[0]).inputs[0]};
       if (in[0].type() == node.outputs[0]) return {in[0]};
     }
     if (node.op->has_side_effect) return to_.add_like(from_, node, in);
     return numbered(node, *node.op, in, node.attrs);
+  }
+
+  // The gradient of a table that is an embedding and a head: the few rows of the tokens are added
+  // to the head's gradient where it lies, instead of a second table to the first. Same bits: a
+  // row's tokens are summed before. Empty if the node is none.
+  Value table_gradient(const Node& node, const std::vector<Value>& in) {
+    for (size_t i = 0; i < 2; ++i) {
+      const Node table = made(in[i]);
+      if (table.op == &ops::kEmbeddingGrad && table.inputs.size() == 2 &&
+          made(in[1 - i]).op != &ir::kConstant)
+        return numbered(
+            node, ops::kEmbeddingGrad,
+            std::vector<Value>{{&to_, table.inputs[0]}, {&to_, table.inputs[1]}, in[1 - i]},
+            table.attrs)[0];
+    }
+    return {};
   }
 
   // An existing value equal to the node's only result, or empty.

@@ -243,6 +243,20 @@ TEST(Simplify, TheLossIsFormedOnceInATrainingGraph) {
   EXPECT_EQ(ops::evaluate(result, inputs), ops::evaluate(graph, inputs));
 }
 
+TEST(Simplify, TheGradientOfATiedTableIsAddedWhereItLies) {
+  Graph graph;
+  const Value dy = graph.input("dy", {DType::bf16, {4, 8}}),
+              ids = graph.input("ids", {DType::i32, {4}}),
+              head = graph.input("head", {DType::f32, {6, 8}});
+  const Value table = graph.add1(ops::kEmbeddingGrad, {dy, ids}, {{"rows", int64_t{6}}});
+  graph.output("dw", table + ops::tanh(head));
+  const Graph result = simplify(graph);
+  EXPECT_EQ(count(result, ops::kAdd), 0);
+  EXPECT_EQ(count(result, ops::kEmbeddingGrad), 1);
+  const auto inputs = test::some_inputs(graph);
+  EXPECT_EQ(ops::evaluate(result, inputs), ops::evaluate(graph, inputs));
+}
+
 TEST(Simplify, ALargerGraphKeepsItsValues) {
   Graph graph;
   const Value x = graph.input("x", {DType::f64, {4, 4}}),

@@ -99,6 +99,20 @@ TEST_F(Executor, ChainsRunInPlaceUnlessInterpreted) {
   }
 }
 
+TEST_F(Executor, WhatAnOutputIsMadeOfLiesInItsMemory) {
+  const Value x = g.input("x", {DType::f32, {64, 64}});
+  const Value y = g.add1(kAdd, {x, x});
+  g.output("z", g.add1(kAdd, {y, x}));
+  const auto exe = make();
+  EXPECT_EQ(exe->memory().arena, 0);
+  Floats in(64 * 64, 1), out(64 * 64);
+  exe->bind_input("x", in.data);
+  exe->bind_output("z", out.data);
+  exe->run();
+  EXPECT_THAT(out.values(), testing::Each(3.0F));
+  EXPECT_THAT(in.values(), testing::Each(1.0F));
+}
+
 TEST_F(Executor, OperandsReadAgainAreNotOverwritten) {
   const Value x = g.input("x", {DType::f32, {16, 16}});
   const Value a = g.add1(kAdd, {x, x});  // 2

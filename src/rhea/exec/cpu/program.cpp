@@ -381,11 +381,17 @@ class Builder {
         const int32_t index = storage_index_[static_cast<size_t>(placed(operand).root)];
         Storage& storage = storages_[static_cast<size_t>(index)];
         Storage& own = storage_of(result);
+        // A result in the caller's memory draws its operand there: nothing else writes an output.
+        const bool to_output = own.base == Place::Base::output;
         if (storage.base != Place::Base::arena || storage.last != s ||
-            own.base != Place::Base::arena || placed(result).root != result ||
+            (own.base != Place::Base::arena && !to_output) || placed(result).root != result ||
             storage_index_[static_cast<size_t>(result)] == index || own.first != s ||
             in_place_operand(n, j, index) < 0)
           continue;
+        if (to_output) {
+          storage.base = own.base;
+          storage.index = own.index;
+        }
         storage.last = std::max(storage.last, own.last);
         own.last = -1;  // no memory of its own
         storage_index_[static_cast<size_t>(result)] = index;

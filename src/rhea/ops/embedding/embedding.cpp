@@ -1,6 +1,7 @@
 // Rows of embedding and its gradient.      T tokens, V rows of the table, D model dim
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "rhea/base/error.h"
 #include "rhea/ops/ops.h"
@@ -30,12 +31,16 @@ std::vector<Type> infer_forward(std::span<const Type> in, const Attrs&) {
 }
 
 std::vector<Type> infer_grad(std::span<const Type> in, const Attrs& attrs) {
-  if (in.size() != 2) throw Error("takes dy and ids, got {} operands", in.size());
+  if (in.size() != 2 && in.size() != 3)
+    throw Error("takes dy, ids and perhaps what to add to, got {} operands", in.size());
   if (in[0].rank() != 2 || !is_float(in[0].dtype) || !is_ids(in[1]) ||
       in[0].shape[0] != in[1].shape[0])
     throw Error("needs dy [T,D] and ids [T], got {} and {}", to_string(in[0]), to_string(in[1]));
-  return {
-      {in[0].dtype == DType::f64 ? DType::f64 : DType::f32, {attrs.i64("rows"), in[0].shape[1]}}};
+  const Type table{in[0].dtype == DType::f64 ? DType::f64 : DType::f32,
+                   {attrs.i64("rows"), in[0].shape[1]}};
+  if (in.size() == 3 && in[2] != table)
+    throw Error("adds to a table of type {}, got {}", to_string(table), to_string(in[2]));
+  return {table};
 }
 
 struct Table {
@@ -43,6 +48,7 @@ struct Table {
   bool wide_ids = false;
   int64_t element = 4;        // bytes, forward
   int64_t rows_per_item = 1;  // gradient
+  bool adds = false;          // gradient: to a third operand
 
   int64_t id(const ir::Buffer& ids, int64_t t) const {
     return wide_ids ? ids.as<int64_t>()[t] : ids.as<int32_t>()[t];
@@ -77,22 +83,40 @@ KernelPlan plan_forward(const OpInstance& node) {
   return plan;
 }
 
-// An item owns a range of table rows: it clears them, then adds the tokens that name them, in token
-// order.
+// An item owns a range of table rows: it clears them, or takes them from the third operand, and
+// adds to each the sum of the tokens that name it, in token order.
 template <class In, class Out>
 void run_grad(const KernelArgs& args) {
   const auto& s = *static_cast<const Table*>(args.state);
   const int64_t ld = args.in[0].row_stride;
-  const int64_t first = args.begin * s.rows_per_item,
-                last = std::min(s.rows, args.end * s.rows_per_item);
   Out* grad = args.out[0].as<Out>();
-  std::fill(grad + first * s.width, grad + last * s.width, Out{0});
-  for (int64_t t = 0; t < s.tokens; ++t) {
-    const int64_t row = s.id(args.in[1], t);
-    if (row < first || row >= last) continue;
-    const In* from = args.in[0].as<In>() + t * ld;
-    Out* to = grad + row * s.width;
-    for (int64_t d = 0; d < s.width; ++d) to[d] += static_cast<Out>(from[d]);
+  // Tokens of one row are chained in token order.
+  auto* sum = static_cast<Out*>(args.scratch);
+  auto* first_token = reinterpret_cast<int32_t*>(sum + s.width);
+  int32_t* next_token = first_token + s.rows_per_item;
+  for (int64_t item = args.begin; item < args.end; ++item) {
+    const int64_t first = item * s.rows_per_item, last = std::min(s.rows, first + s.rows_per_item);
+    const auto begin = first * s.width, end = last * s.width;
+    if (!s.adds)
+      std::fill(grad + begin, grad + end, Out{0});
+    else if (args.in[2].data != args.out[0].data)
+      std::copy(args.in[2].as<Out>() + begin, args.in[2].as<Out>() + end, grad + begin);
+    std::fill_n(first_token, s.rows_per_item, -1);
+    for (int64_t t = s.tokens; t-- > 0;) {
+      const int64_t row = s.id(args.in[1], t) - first;
+      if (row < 0 || row >= last - first) continue;
+      next_token[t] = std::exchange(first_token[row], static_cast<int32_t>(t));
+    }
+    for (int64_t row = 0; row < last - first; ++row) {
+      if (first_token[row] < 0) continue;
+      std::fill_n(sum, s.width, Out{0});
+      for (int32_t t = first_token[row]; t >= 0; t = next_token[t]) {
+        const In* from = args.in[0].as<In>() + t * ld;
+        for (int64_t d = 0; d < s.width; ++d) sum[d] += static_cast<Out>(from[d]);
+      }
+      Out* to = grad + (first + row) * s.width;
+      for (int64_t d = 0; d < s.width; ++d) to[d] += sum[d];
+    }
   }
 }
 
@@ -102,10 +126,14 @@ KernelPlan plan_grad(const OpInstance& node) {
   state->width = node.in[0].shape[1];
   state->rows = node.out[0].shape[0];
   state->wide_ids = node.in[1].dtype == DType::i64;
+  if (state->tokens > INT32_MAX) throw Error("more than 2^31 tokens: {}", state->tokens);
   // Every item reads all ids: few items, but enough for uneven text to spread over the threads.
   state->rows_per_item = std::max<int64_t>(8, div_up(state->rows, 64));
   KernelPlan plan;
+  state->adds = node.in.size() == 3;
   plan.grid = {div_up(state->rows, state->rows_per_item)};
+  plan.scratch_bytes = state->width * 8 + (state->rows_per_item + state->tokens) * 4;
+  if (state->adds) plan.in_place = {{2, 0}};
   plan.state = std::move(state);
   plan.strided_in = 1;
   switch (node.in[0].dtype) {
@@ -135,7 +163,10 @@ std::vector<Value> vjp(const ir::VjpArgs& args) {
 
 std::vector<Value> vjp_grad(const ir::VjpArgs& args) {
   if (!args.cotangents[0].valid()) return {Value{}, Value{}};
-  return {convert(embedding(args.cotangents[0], args.inputs[1]), args.inputs[0].dtype()), Value{}};
+  std::vector<Value> result = {
+      convert(embedding(args.cotangents[0], args.inputs[1]), args.inputs[0].dtype()), Value{}};
+  if (args.inputs.size() == 3) result.push_back(args.cotangents[0]);
+  return result;
 }
 
 double moved(const OpInstance& node, const Type& rows) {
@@ -170,6 +201,12 @@ std::vector<Sample> samples_grad() {
                    1,
                    false});
   }
+  for (const DType t : {DType::f32, DType::bf16, DType::f64})
+    all.push_back({"added_" + std::string(dtype_name(t)),
+                   {{{t, {6, 3}}},
+                    {ids_type(6), 0, 4},
+                    {{t == DType::f64 ? DType::f64 : DType::f32, {5, 3}}}},
+                   {{"rows", int64_t{5}}}});
   all.push_back(
       {"no_tokens", {{{DType::f32, {0, 3}}}, {ids_type(0), 0, 4}}, {{"rows", int64_t{5}}}});
   return all;
@@ -203,12 +240,18 @@ const OpDef kEmbeddingGrad{
     .attrs = {{"rows", AttrKind::i64, {}}},
     .infer = infer_grad,
     .vjp = vjp_grad,
-    .shard = [](const OpInstance&) { return std::string("td,t->!vd"); },
+    .shard =
+        [](const OpInstance& node) {
+          // Parts of the tokens would each add the third operand.
+          return std::string(node.in.size() == 3 ? "!td,!t,!vd->!vd" : "td,t->!vd");
+        },
     .cpu = {{"rows_by_owner", Isa::plain, nullptr, plan_grad}},
     .cost =
         [](const OpInstance& node) {
-          return ir::Cost{static_cast<double>(num_elements(node.in[0].shape)),
-                          moved(node, node.in[0]) + static_cast<double>(byte_size(node.out[0]))};
+          return ir::Cost{
+              static_cast<double>(num_elements(node.in[0].shape)),
+              moved(node, node.in[0]) +
+                  (node.in.size() == 3 ? 2.0 : 1.0) * static_cast<double>(byte_size(node.out[0]))};
         },
     .samples = samples_grad,
     .reference =
@@ -219,6 +262,9 @@ const OpDef kEmbeddingGrad{
             for (size_t d = 0; d < width; ++d)
               args.out[0][static_cast<size_t>(args.in[1][t]) * width + d] +=
                   args.in[0][t * width + d];
+          }
+          if (args.in.size() == 3) {
+            for (size_t i = 0; i < args.out[0].size(); ++i) args.out[0][i] += args.in[2][i];
           }
         },
 };
