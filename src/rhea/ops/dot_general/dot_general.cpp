@@ -147,6 +147,11 @@ std::vector<Sample> samples() {
     all.push_back(sample("tails_input_gradient_" + name, {t, {300, 131}}, {t, {131, 70}}, 1, 0, t));
     all.push_back(
         sample("tails_weight_gradient_" + name, {t, {203, 131}}, {t, {203, 70}}, 0, 0, f32));
+    all.push_back(
+        sample("wide_weight_gradient_" + name, {t, {203, 70}}, {t, {203, 131}}, 0, 0, f32));
+    // More tokens than are summed in one go.
+    all.push_back(
+        sample("long_weight_gradient_" + name, {t, {2100, 9}}, {t, {2100, 70}}, 0, 0, f32));
     all.push_back(sample("blocks_linear_" + name, {t, {256, 128}}, {t, {192, 128}}, 1, 1, t));
     all.push_back(
         sample("blocks_weight_gradient_" + name, {t, {256, 192}}, {t, {256, 128}}, 0, 0, f32));

@@ -20,24 +20,29 @@ struct RowsBlock {
   bool bf16_result;
   float* scratch;  // rows * 64 floats
 };
-// A block of rows of C = A^T B in f32; A is stored [k, m] and its columns are packed into strips
-// here.
+// Rows by columns of C = A^T B in f32, both operands packed: A in strips of 16 rows.
 struct StripBlock {
-  const char* a;     // first column of the block
-  int64_t a_stride;  // bytes
-  int64_t rows, k;   // of the result; of the reduction, at most kStripSteps steps
+  const uint32_t* strips;
+  int64_t rows, k;  // of the result; of the reduction, at most kStripSteps steps
   const char* panels;
   int64_t panel_bytes, columns;
   float* c;
   int64_t ldc;
   bool add;           // to what c holds
-  uint32_t* scratch;  // kStripScratchBytes
+  bool stay_on_rows;  // the panels are few and stay in L2 while the strips pass by, or the reverse
 };
-// Rows of a StripBlock, at most.
-inline constexpr int64_t kRowsPerStrip = 64;
-// Longest reduction of a strip, in steps of one f32 or two bf16: the strip must stay in L2.
+// Longest reduction of a StripBlock, in steps of one f32 or two bf16: a strip must stay in L2.
 inline constexpr int64_t kStripSteps = 1024;
-inline constexpr int64_t kStripScratchBytes = kRowsPerStrip / 16 * (kStripSteps * 16 + 64) * 4;
+// Strips are packed four at a time. They lie a few cache lines more than their length apart: a
+// power of two apart they would meet in few sets of the cache.
+inline constexpr int64_t kRowsPerStrip = 64;
+constexpr int64_t strip_words(int64_t steps) { return steps * 16 + 64; }
+constexpr int64_t strip_bytes(int64_t steps) { return kRowsPerStrip / 16 * strip_words(steps) * 4; }
+
+// 64 columns of a row-major matrix of k rows, `stride` bytes apart, as four strips; missing columns
+// are zero.
+using PackStripsFn = void (*)(const char* src, int64_t stride, int64_t columns, int64_t k,
+                              uint32_t* strips);
 
 // One panel of 64 columns from a row-major matrix whose rows are `ld` elements apart.
 using PackPanelFn = void (*)(const void* src, int64_t ld, int64_t columns, int64_t k, int64_t depth,
@@ -51,6 +56,7 @@ struct PanelKernels {
   // cache lines.
   PackPanelFn stream_nk[2];
   PackPanelFn stream_kn[2];
+  PackStripsFn pack_strips[2];
   void (*rows[2])(const RowsBlock& block);
   void (*strip[2])(const StripBlock& block);
 };

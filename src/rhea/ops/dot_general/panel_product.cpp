@@ -42,65 +42,101 @@ struct State {
   int dtype = 0;  // index of PanelKernels: 0 f32, 1 bf16
   int64_t panel_bytes = 0, num_panels = 0;
   int64_t rows_per_item = 0, panels_per_item = 0, num_groups = 1;
-  bool packs = false;  // even phases pack B into the workspace
+  bool packs = false;  // even phases pack an operand into the workspace
   // A weight gradient sums over the tokens in chunks, each a pair of phases: the packed chunk then
-  // stays in the shared cache.
+  // stays in the shared cache. The narrower operand is packed in the first phase, for all; the
+  // wider one 64 columns at a time by the item that multiplies them.
   int64_t chunk = 0;
+  bool items_are_panels = false;  // of a weight gradient whose right operand is the wider one
 };
 
-void pack_phase(const KernelArgs& args, const State& s, int64_t k0, int64_t count) {
+struct Chunk {
+  int64_t first, count;  // of the reduction
+};
+
+void pack_panel(const KernelArgs& args, const State& s, Chunk chunk, int64_t panel, void* to) {
   const Product& p = s.p;
-  const int64_t ld = args.in[1].row_stride, element = dtype_size(p.in),
-                depth = panel_depth(count, p.in);
+  const int64_t ld = args.in[1].row_stride, element = dtype_size(p.in), n = panel * kPanel;
+  const char* src = args.in[1].as<char>() +
+                    (p.b_transposed ? n * ld + chunk.first : chunk.first * ld + n) * element;
+  (p.b_transposed ? s.kernels->pack_nk : s.kernels->pack_kn)[s.dtype](
+      src, ld, std::min(kPanel, p.n - n), chunk.count, panel_depth(chunk.count, p.in), to);
+}
+
+// Rows [64 group, 64 group + 64) of the result of a weight gradient.
+void pack_strips(const KernelArgs& args, const State& s, Chunk chunk, int64_t group, void* to) {
+  const int64_t element = dtype_size(s.p.in), stride = args.in[0].row_stride * element,
+                m = group * kRowsPerStrip;
+  s.kernels->pack_strips[s.dtype](args.in[0].as<char>() + chunk.first * stride + m * element,
+                                  stride, std::min(kRowsPerStrip, s.p.m - m), chunk.count,
+                                  static_cast<uint32_t*>(to));
+}
+
+int64_t steps_of(const State& s, int64_t count) { return div_up(count, panel_pair(s.p.in)); }
+
+void pack_phase(const KernelArgs& args, const State& s, Chunk chunk) {
+  auto* workspace = static_cast<char*>(args.workspace);
   for (int64_t item = args.begin; item < args.end; ++item) {
-    const int64_t n = item * kPanel;
-    const char* src =
-        args.in[1].as<char>() + (p.b_transposed ? n * ld + k0 : k0 * ld + n) * element;
-    auto* panel = static_cast<char*>(args.workspace) + item * s.panel_bytes;
-    (p.b_transposed ? s.kernels->pack_nk : s.kernels->pack_kn)[s.dtype](
-        src, ld, std::min(kPanel, p.n - n), count, depth, panel);
+    if (s.items_are_panels)
+      pack_strips(args, s, chunk, item, workspace + item * strip_bytes(steps_of(s, chunk.count)));
+    else
+      pack_panel(args, s, chunk, item, workspace + item * s.panel_bytes);
+  }
+}
+
+void weight_gradient(const KernelArgs& args, const State& s, Chunk chunk) {
+  const Product& p = s.p;
+  const int64_t ldc = args.out[0].row_stride;
+  for (int64_t item = args.begin; item < args.end; ++item) {
+    StripBlock block{.k = chunk.count,
+                     .panel_bytes = s.panel_bytes,
+                     .c = args.out[0].as<float>(),
+                     .ldc = ldc,
+                     .add = chunk.first > 0,
+                     .stay_on_rows = s.items_are_panels};
+    if (s.items_are_panels) {
+      pack_panel(args, s, chunk, item, args.scratch);
+      block.strips = static_cast<const uint32_t*>(args.workspace);
+      block.rows = p.m;
+      block.panels = static_cast<const char*>(args.scratch);
+      block.columns = std::min(kPanel, p.n - item * kPanel);
+      block.c += item * kPanel;
+    } else {
+      pack_strips(args, s, chunk, item, args.scratch);
+      block.strips = static_cast<const uint32_t*>(args.scratch);
+      block.rows = std::min(kRowsPerStrip, p.m - item * kRowsPerStrip);
+      block.panels = static_cast<const char*>(args.workspace);
+      block.columns = p.n;
+      block.c += item * kRowsPerStrip * ldc;
+    }
+    s.kernels->strip[s.dtype](block);
   }
 }
 
 void run(const KernelArgs& args) {
   const auto& s = *static_cast<const State*>(args.state);
   const Product& p = s.p;
-  const int64_t k0 = s.packs ? args.phase / 2 * s.chunk : 0, count = std::min(s.chunk, p.k - k0);
-  if (s.packs && args.phase % 2 == 0) return pack_phase(args, s, k0, count);
+  const int64_t k0 = s.packs ? args.phase / 2 * s.chunk : 0;
+  const Chunk chunk{k0, std::min(s.chunk, p.k - k0)};
+  if (s.packs && args.phase % 2 == 0) return pack_phase(args, s, chunk);
+  if (p.a_transposed) return weight_gradient(args, s, chunk);
   const int64_t in_bytes = dtype_size(p.in), out_bytes = dtype_size(p.out);
   const char* panels = s.packs ? static_cast<const char*>(args.workspace) : args.in[1].as<char>();
   const int64_t a_stride = args.in[0].row_stride * in_bytes, ldc = args.out[0].row_stride;
   for (int64_t item = args.begin; item < args.end; ++item) {
-    const int64_t m = item / s.num_groups * s.rows_per_item,
-                  rows = std::min(s.rows_per_item, p.m - m);
-    const int64_t first = item % s.num_groups * s.panels_per_item;
-    const int64_t n = first * kPanel, columns = std::min(s.panels_per_item * kPanel, p.n - n);
-    char* c = args.out[0].as<char>() + (m * ldc + n) * out_bytes;
-    if (p.a_transposed) {
-      s.kernels->strip[s.dtype]({.a = args.in[0].as<char>() + k0 * a_stride + m * in_bytes,
-                                 .a_stride = a_stride,
-                                 .rows = rows,
-                                 .k = count,
-                                 .panels = panels + first * s.panel_bytes,
-                                 .panel_bytes = s.panel_bytes,
-                                 .columns = columns,
-                                 .c = reinterpret_cast<float*>(c),
-                                 .ldc = ldc,
-                                 .add = k0 > 0,
-                                 .scratch = static_cast<uint32_t*>(args.scratch)});
-    } else {
-      s.kernels->rows[s.dtype]({.a = args.in[0].as<char>() + m * a_stride,
-                                .a_stride = a_stride,
-                                .rows = rows,
-                                .k = p.k,
-                                .panels = panels + first * s.panel_bytes,
-                                .panel_bytes = s.panel_bytes,
-                                .columns = columns,
-                                .c = c,
-                                .ldc = ldc,
-                                .bf16_result = p.out == DType::bf16,
-                                .scratch = static_cast<float*>(args.scratch)});
-    }
+    const int64_t m = item / s.num_groups * s.rows_per_item;
+    const int64_t first = item % s.num_groups * s.panels_per_item, n = first * kPanel;
+    s.kernels->rows[s.dtype]({.a = args.in[0].as<char>() + m * a_stride,
+                              .a_stride = a_stride,
+                              .rows = std::min(s.rows_per_item, p.m - m),
+                              .k = p.k,
+                              .panels = panels + first * s.panel_bytes,
+                              .panel_bytes = s.panel_bytes,
+                              .columns = std::min(s.panels_per_item * kPanel, p.n - n),
+                              .c = args.out[0].as<char>() + (m * ldc + n) * out_bytes,
+                              .ldc = ldc,
+                              .bf16_result = p.out == DType::bf16,
+                              .scratch = static_cast<float*>(args.scratch)});
   }
 }
 
@@ -121,27 +157,41 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
   state->dtype = p.in == DType::bf16 ? 1 : 0;
   state->packs = p.b_layout == Layout::row_major;
   state->chunk = p.a_transposed ? kStripSteps * panel_pair(p.in) : std::max<int64_t>(1, p.k);
-  state->panel_bytes = panel_depth(std::min(state->chunk, p.k), p.in) * kPanel * dtype_size(p.in);
+  const int64_t longest = std::min(state->chunk, p.k);
+  state->panel_bytes = panel_depth(longest, p.in) * kPanel * dtype_size(p.in);
   state->num_panels = div_up(p.n, kPanel);
-  state->rows_per_item = p.a_transposed ? kRowsPerStrip : kRowsPerBlock;
-  // A strip is packed per item, so an item takes all columns.
-  state->panels_per_item = p.a_transposed ? std::max<int64_t>(1, state->num_panels) : 8;
-  state->num_groups = div_up(state->num_panels, state->panels_per_item);
   KernelPlan plan;
   plan.grid.clear();
-  const int64_t items = div_up(p.m, state->rows_per_item) * state->num_groups;
+  int64_t pack_items = state->num_panels, items = 0;
+  if (p.a_transposed) {
+    const int64_t groups = div_up(p.m, kRowsPerStrip),
+                  strips = strip_bytes(steps_of(*state, longest));
+    state->items_are_panels = p.n > p.m;
+    items = state->items_are_panels ? state->num_panels : groups;
+    pack_items = state->items_are_panels ? groups : state->num_panels;
+    plan.workspace_bytes = pack_items * (state->items_are_panels ? strips : state->panel_bytes);
+    plan.scratch_bytes = std::max(strips, state->panel_bytes);
+    plan.note = state->items_are_panels
+                    ? "64 columns by all rows an item, left operand packed first"
+                    : "64 rows by all columns an item, right operand packed first";
+  } else {
+    state->rows_per_item = kRowsPerBlock;
+    state->panels_per_item = 8;
+    state->num_groups = div_up(state->num_panels, state->panels_per_item);
+    items = div_up(p.m, state->rows_per_item) * state->num_groups;
+    plan.workspace_bytes = state->packs ? state->num_panels * state->panel_bytes : 0;
+    plan.scratch_bytes = kRowsPerBlock * kPanel * 4;
+    plan.note = fmt::format("{} rows by {} columns an item{}", state->rows_per_item,
+                            state->panels_per_item * kPanel,
+                            state->packs ? ", right operand packed in each call" : "");
+  }
   // One chunk at least: a sum over nothing still writes zeros.
   for (int64_t c = 0; c < std::max<int64_t>(1, div_up(p.k, state->chunk)); ++c) {
-    if (state->packs) plan.grid.push_back(state->num_panels);
+    if (state->packs) plan.grid.push_back(pack_items);
     plan.grid.push_back(items);
   }
-  if (state->packs) plan.workspace_bytes = state->num_panels * state->panel_bytes;
-  plan.scratch_bytes = p.a_transposed ? kStripScratchBytes : kRowsPerBlock * kPanel * 4;
   plan.strided_in = state->packs ? 3 : 1;
   plan.strided_out = 1;
-  plan.note = fmt::format("{} rows by {} columns an item{}", state->rows_per_item,
-                          state->panels_per_item * kPanel,
-                          state->packs ? ", right operand packed in each call" : "");
   plan.state = std::move(state);
   plan.run = run;
   return plan;
