@@ -19,6 +19,16 @@ using ir::Node;
 using ir::Value;
 using ir::ValueId;
 
+// Computed again in every mode: elementwise functions of values that backward reads anyway. One
+// pass over memory right before the product that needs the result, instead of a result per block
+// that waits for it.
+std::vector<bool> cheap(const Graph& graph, const Regions& regions) {
+  std::vector<bool> recompute(graph.nodes().size(), false);
+  for (size_t i = 0; i < recompute.size(); ++i)
+    recompute[i] = regions.recomputable[i] && graph.nodes()[i].op == &ops::kSwiglu;
+  return recompute;
+}
+
 // Ops whose results `selective` keeps, besides products.
 const std::array kKept = {&ops::kAttention, &ops::kReduceMax};
 
@@ -131,7 +141,7 @@ GraphBytes bytes_of(const Graph& graph, const Regions& regions, const std::vecto
 }
 
 BudgetTrades trades_of(const Graph& graph, const Regions& regions, const RematPolicy& policy) {
-  return {graph, regions, [&](const std::vector<bool>& recompute) {
+  return {graph, regions, cheap(graph, regions), [&](const std::vector<bool>& recompute) {
             if (policy.planned_bytes) return bytes_of(graph, regions, recompute, policy).live;
             const auto order = schedule(graph, regions, recompute);
             return peak_bytes(lifetimes(graph, regions, recompute, order), order.size());
@@ -141,7 +151,7 @@ BudgetTrades trades_of(const Graph& graph, const Regions& regions, const RematPo
 std::vector<bool> decide(const Graph& graph, const Regions& regions, const RematPolicy& policy) {
   switch (policy.mode) {
     case RematPolicy::Mode::none:
-      return std::vector<bool>(graph.nodes().size(), false);
+      return cheap(graph, regions);
     case RematPolicy::Mode::full:
       return regions.recomputable;
     case RematPolicy::Mode::selective:

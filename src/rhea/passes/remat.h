@@ -18,7 +18,8 @@ struct GraphBytes {
 
 struct RematPolicy {
   enum class Mode {
-    none,           // keep everything that backward reads
+    none,           // keep what backward reads; but SwiGLU's product, which costs one pass over
+                    // memory, is computed again in every mode
     full,           // keep each block's input only
     selective,      // keep what is dear: products, attention, maxima; but not every second product
     memory_budget,  // the least work whose peak is at most peak(full) + budget * (peak(none) -

@@ -36,9 +36,9 @@ std::vector<double> signature(const BlockProblem& problem) {
 
 }  // namespace
 
-BudgetTrades::BudgetTrades(const Graph& graph, const Regions& regions,
+BudgetTrades::BudgetTrades(const Graph& graph, const Regions& regions, std::vector<bool> always,
                            std::function<int64_t(const std::vector<bool>&)> live_bytes)
-    : graph_(graph),
+    : always_(std::move(always)),
       live_bytes_(std::move(live_bytes)),
       nodes_(static_cast<size_t>(regions.num_blocks)) {
   const auto& nodes = graph.nodes();
@@ -99,12 +99,12 @@ std::vector<bool> BudgetTrades::take(size_t num_trades) const {
     int32_t& choice = taken[static_cast<size_t>(trades_[t].block)];
     choice = std::max(choice, trades_[t].choice);
   }
-  std::vector<bool> recompute(graph_.nodes().size(), false);
+  std::vector<bool> recompute = always_;
   for (size_t block = 0; block < nodes_.size(); ++block) {
     if (taken[block] == 0) continue;
     const auto& chosen = choices_[block][static_cast<size_t>(taken[block])];
     for (size_t k = 0; k < chosen.size(); ++k)
-      recompute[static_cast<size_t>(nodes_[block][k])] = chosen[k];
+      if (chosen[k]) recompute[static_cast<size_t>(nodes_[block][k])] = true;
   }
   return recompute;
 }

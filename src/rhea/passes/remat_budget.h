@@ -13,8 +13,9 @@ namespace rhea::passes {
 // trades costs more and leaves fewer bytes with each k.
 class BudgetTrades {
  public:
-  // `live_bytes` of the graph when the marked nodes are recomputed.
-  BudgetTrades(const ir::Graph& graph, const Regions& regions,
+  // `always` are recomputed whatever is taken. `live_bytes` of the graph when the marked nodes are
+  // recomputed.
+  BudgetTrades(const ir::Graph& graph, const Regions& regions, std::vector<bool> always,
                std::function<int64_t(const std::vector<bool>&)> live_bytes);
 
   // The nodes to recompute at `budget` in [0,1]: the fewest trades whose peak is at most
@@ -30,7 +31,7 @@ class BudgetTrades {
   std::vector<bool> take(size_t num_trades) const;
   int64_t peak(size_t num_trades);
 
-  const ir::Graph& graph_;
+  std::vector<bool> always_;
   std::function<int64_t(const std::vector<bool>&)> live_bytes_;
   std::map<size_t, int64_t> peaks_;          // by number of trades
   std::vector<std::vector<int32_t>> nodes_;  // by block, recomputable ones

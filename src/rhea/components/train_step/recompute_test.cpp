@@ -92,7 +92,8 @@ struct Case {
   const char* mode;
   double budget;
 };
-constexpr Case kCases[] = {{"full", 0},
+constexpr Case kCases[] = {{"none", 0},
+                           {"full", 0},
                            {"selective", 0},
                            {"memory_budget", 0},
                            {"memory_budget", 0.5},
@@ -102,7 +103,9 @@ class Recompute : public testing::TestWithParam<std::tuple<const char*, DType>> 
 
 TEST_P(Recompute, NoModeChangesABit) {
   const auto& [family, dtype] = GetParam();
-  const Trained kept = train(family, step_options("none", 0, dtype));
+  auto all_kept = step_options("none", 0, dtype);
+  all_kept.disable_passes = {"remat"};
+  const Trained kept = train(family, all_kept);
   ASSERT_GT(kept.losses[0], 0.1);
   for (const Case& c : kCases) {
     SCOPED_TRACE(testing::Message() << c.mode << " " << c.budget);
@@ -130,7 +133,8 @@ TEST_P(Recompute, MemoryFallsWithWhatIsKept) {
   EXPECT_LE(arena("memory_budget", 0), full + full / 20);
   auto off = step_options("full", 0, dtype);
   off.disable_passes = {"remat"};
-  EXPECT_EQ(plan_step(build_step_graphs(small_model(family), off), 1, {}).memory.activations, none);
+  // Without the pass, SwiGLU's products are kept too.
+  EXPECT_GT(plan_step(build_step_graphs(small_model(family), off), 1, {}).memory.activations, none);
 }
 
 TEST_P(Recompute, SharingTheArenaChangesNoBit) {
@@ -196,7 +200,7 @@ TEST(BudgetCurve, IsMadeWhenItIsAskedFor) {
   ASSERT_EQ(curve.size(), 21u);
   EXPECT_LT(curve.front().bytes.arena, curve.back().bytes.arena);
   EXPECT_GT(curve.front().recomputed_flops, 0);
-  EXPECT_EQ(curve.back().recomputed_flops, 0);
+  EXPECT_LT(10 * curve.back().recomputed_flops, curve.front().recomputed_flops);  // SwiGLU alone
 }
 
 TEST(RecomputeTexts, OneThatMatchesNoProductIsAnError) {
