@@ -87,6 +87,7 @@ ExitCode Trainer::train() {
         (current_step_ == 1 || current_step_ % config_.validator.freq == 0))
       validate();
     if (profiler_) profiler_->end_step();
+    if (snapshot_) snapshot_->end_step(current_step_);
   }
   checkpointer_->wait();
   if (skipped_steps_ > 0)

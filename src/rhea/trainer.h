@@ -13,6 +13,7 @@
 #include "rhea/components/lr_scheduler/lr_scheduler.h"
 #include "rhea/components/metrics/step_metrics.h"
 #include "rhea/components/metrics/structured_log.h"
+#include "rhea/components/profiler/memory_snapshot.h"
 #include "rhea/components/profiler/profiler.h"
 #include "rhea/components/signals/stop_signals.h"
 #include "rhea/components/train_step/train_step.h"
@@ -43,6 +44,7 @@ class Trainer {
   };
 
   void build_model();
+  void build_step(train_step::StepGraphs graphs, const train_step::StepOptions& options);
   void build_data();
   void build_metrics();
   void build_profiler();
@@ -73,8 +75,9 @@ class Trainer {
   std::unique_ptr<data::DataLoader> loader_;
   std::unique_ptr<checkpoint::Checkpointer> checkpointer_;
   std::unique_ptr<metrics::StepMetrics> metrics_;
-  std::unique_ptr<profiler::Profiler> profiler_;  // null: off
-  std::vector<data::Batch> batches_;              // of the current step
+  std::unique_ptr<profiler::Profiler> profiler_;        // null: off
+  std::unique_ptr<profiler::MemorySnapshot> snapshot_;  // null: off
+  std::vector<data::Batch> batches_;                    // of the current step
 
   int64_t current_step_ = 0;    // optimizer steps done, skipped ones included
   int64_t schedule_step_ = 0;   // the same as the schedule counts them

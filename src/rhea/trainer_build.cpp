@@ -170,9 +170,7 @@ void Trainer::build_model() {
   log::info(kLog, "Model {} size: {} total parameters", name, with_commas(size_.num_parameters));
   log_recompute(config_.activation_checkpoint);
   write_budget_curve(config_.dump_folder, graphs.budget_curve);
-  check_memory(config_, graphs, accumulation_, pool_->num_threads());
-  step_ = std::make_unique<train_step::TrainStep>(std::move(graphs), options.trace,
-                                                  compile_options(config_), *pool_);
+  build_step(std::move(graphs), options);
   const auto& planned = step_->memory();
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
   log::info(kLog, "CPU memory usage for model: {:.2f}GiB({:.2f}%)", gib(planned.parameters),
@@ -196,6 +194,22 @@ void Trainer::build_model() {
   std::vector<std::string> warnings;
   schedule_ = lr_scheduler::make_schedule(config_.lr_scheduler, config_.training.steps, warnings);
   for (const auto& warning : warnings) log::warning(kLog, "{}", warning);
+}
+
+void Trainer::build_step(train_step::StepGraphs graphs, const train_step::StepOptions& options) {
+  const auto compile = compile_options(config_);
+  if (config_.profiler.enable_memory_snapshot)
+    snapshot_ = std::make_unique<profiler::MemorySnapshot>(
+        config_.profiler, config_.dump_folder, graphs,
+        train_step::plan_step(graphs, pool_->num_threads(), compile));
+  try {
+    check_memory(config_, graphs, accumulation_, pool_->num_threads());
+    step_ =
+        std::make_unique<train_step::TrainStep>(std::move(graphs), options.trace, compile, *pool_);
+  } catch (const ExitError& error) {
+    if (snapshot_ && error.code() == ExitCode::out_of_memory) snapshot_->write_at_exit(0);
+    throw;
+  }
 }
 
 void Trainer::build_data() {

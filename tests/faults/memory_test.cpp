@@ -1,4 +1,5 @@
 // Runs that cannot fit: told before anything is allocated, not killed by the system later.
+#include "rhea/base/mapped_file.h"
 #include "tests/faults/fault_test.h"
 
 namespace rhea {
@@ -23,6 +24,19 @@ TEST_F(Memory, ActivationsThatDoNotFit) {
 TEST_F(Memory, BatchesOfAStepThatDoNotFit) {
   expect_refused(support::join(words("big"), {"--training.global_batch_size=10000000000"}),
                  "a smaller --training.global_batch_size");
+}
+
+TEST_F(Memory, TheSnapshotOfARunThatDoesNotFitNamesItsBuffers) {
+  const Words all =
+      support::join(support::with_option(words("big"), "--training.local_batch_size=20000000"),
+                    {"--profiler.enable_memory_snapshot"});
+  expect_refused(all, "--activation_checkpoint.mode full");
+  const fs::path file =
+      temp_.path() / "big/profiling/memory_snapshot/step_000000000000_exit" / "000000_step_0.json";
+  ASSERT_TRUE(fs::exists(file));
+  const std::string text = read_file(file);
+  EXPECT_THAT(text, HasSubstr("\"fqn\": \"layers.1.attention"));
+  EXPECT_THAT(text, HasSubstr("\"name\": \"exp_avg."));
 }
 
 }  // namespace

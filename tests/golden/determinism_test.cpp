@@ -88,11 +88,20 @@ TEST_P(DeterminismOfEachType, RecomputationComputesTheSameBits) {
 TEST_F(Determinism, ProfilingComputesTheSameBits) {
   const RunResult plain = run({});
   const fs::path dump = temp_.path() / fmt::format("run_{}", num_runs_);
-  expect_same(plain, run({"--profiler.enable_profiling", "--profiler.profile_freq=4"}), "profiled");
+  expect_same(plain,
+              run({"--profiler.enable_profiling", "--profiler.profile_freq=4",
+                   "--profiler.enable_memory_snapshot", "--profiler.memory_snapshot_freq=6"}),
+              "profiled");
   for (const int step : {4, 8, 12}) {
     const fs::path folder = dump / fmt::format("profiling/traces/iteration_{}", step);
     EXPECT_TRUE(fs::exists(folder / "rank0_trace.json.gz")) << folder;
     EXPECT_TRUE(fs::exists(folder / "rank0_profile.json")) << folder;
+  }
+  for (const int step : {6, 12}) {
+    const fs::path file =
+        dump /
+        fmt::format("profiling/memory_snapshot/step_{:012d}/000000_step_{}.json", step, step);
+    EXPECT_TRUE(fs::exists(file)) << file;
   }
 }
 

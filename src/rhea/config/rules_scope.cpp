@@ -38,9 +38,6 @@ void check_scope(const TrainerConfig& config, const WorldFacts& world, Report& r
          "this version reads JSON lines, text and ready token files");
   refuse(config.metrics.enable_wandb, "metrics.enable_wandb", "true",
          "this version writes TensorBoard files and metrics/rank_0.jsonl");
-  refuse(config.profiler.enable_memory_snapshot, "profiler.enable_memory_snapshot", "true",
-         "this version writes no snapshots; `rhea plan` lists memory by class and the largest "
-         "activations by FQN");
 }
 
 }  // namespace rhea::config

@@ -57,13 +57,14 @@ struct ProfilerConfig : Config {
     v("profiler_skip_first", profiler_skip_first, "steps before the first cycle", at_least(0));
     v("profiler_skip_first_wait", profiler_skip_first_wait, "not 0: the first cycle has no waiting",
       at_least(0));
-    v("enable_memory_snapshot", enable_memory_snapshot, "write the live buffers by FQN");
+    v("enable_memory_snapshot", enable_memory_snapshot,
+      "write the plan of memory: every buffer by FQN, with its lifetime");
     v("memory_snapshot_freq", memory_snapshot_freq,
       "steps between two snapshots; None = profile_freq", at_least(1));
     v("save_memory_snapshot_folder", save_memory_snapshot_folder,
       "folder of the snapshots, under dump_folder");
-    v("memory_snapshot_max_entries", memory_snapshot_max_entries, "events kept for a snapshot",
-      at_least(1));
+    v("memory_snapshot_max_entries", memory_snapshot_max_entries,
+      "buffers listed in a snapshot; of more, the largest", at_least(1));
   }
 };
 

@@ -37,6 +37,13 @@ struct NodeReport {
   ir::Type type;  // of the first operand: its dtype tells the peak that flops are measured against
 };
 
+// Memory of the arena from one kernel call to another, both included (entries of nodes()); the
+// first one writes it.
+struct ArenaValue {
+  int32_t first_call = 0, last_call = 0;
+  int64_t offset = 0, bytes = 0;
+};
+
 // When one kernel call began and ended; `node` is the entry of nodes().
 struct CallTime {
   int32_t node = 0;
@@ -63,6 +70,7 @@ class CpuExecutable : public Executable {
 struct PlanReport {
   MemoryPlan memory;
   std::vector<NodeReport> nodes;
+  std::vector<ArenaValue> values;
 };
 PlanReport plan(const ir::Graph& graph, int num_threads, const CompileOptions& options = {});
 

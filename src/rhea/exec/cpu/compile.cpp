@@ -1,6 +1,7 @@
 // compile() and plan(): the order of the executor's own passes.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -59,7 +60,14 @@ std::vector<Program> lower_all(std::span<const TurnGraph> graphs, ArenaPeak* pea
 }
 
 PlanReport report_of(const Program& program, int num_threads) {
-  return {with_scratch(program.memory, num_threads), make_reports(program)};
+  PlanReport report{with_scratch(program.memory, num_threads), make_reports(program), {}};
+  // Results that the copies at the end read live one step longer than the last kernel.
+  const int32_t last_call = program.num_kernel_steps - 1;
+  for (const ArenaBuffer& buffer : program.buffers)
+    if (!buffer.workspace)
+      report.values.push_back({buffer.life.first, std::min(buffer.life.last, last_call),
+                               buffer.offset, buffer.life.bytes});
+  return report;
 }
 
 }  // namespace

@@ -113,6 +113,27 @@ TEST_F(Executor, WhatAnOutputIsMadeOfLiesInItsMemory) {
   EXPECT_THAT(in.values(), testing::Each(1.0F));
 }
 
+TEST_F(Executor, ArenaValuesThatShareACallShareNoBytes) {
+  const Value x = g.input("x", {DType::f32, {64, 64}});
+  Value y = g.add1(kAdd, {x, x});
+  const Value first = y;
+  for (int i = 0; i < 5; ++i) y = g.add1(kMultiply, {y, x});
+  g.output("y", g.add1(kMultiply, {y, first}));
+  const auto report = plan(g, 2);
+  ASSERT_GE(report.values.size(), 3U);
+  int64_t end = 0;
+  for (const ArenaValue& a : report.values) {
+    ASSERT_LE(a.first_call, a.last_call);
+    ASSERT_LT(a.last_call, static_cast<int32_t>(report.nodes.size()));
+    end = std::max(end, a.offset + a.bytes);
+    for (const ArenaValue& b : report.values)
+      if (&a < &b && a.first_call <= b.last_call && b.first_call <= a.last_call) {
+        EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
+      }
+  }
+  EXPECT_EQ(end, report.memory.arena);
+}
+
 TEST_F(Executor, OperandsReadAgainAreNotOverwritten) {
   const Value x = g.input("x", {DType::f32, {16, 16}});
   const Value a = g.add1(kAdd, {x, x});  // 2
