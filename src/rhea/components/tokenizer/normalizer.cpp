@@ -18,8 +18,16 @@
 namespace rhea::tokenizer {
 namespace {
 
-// Of one text after a replacement: replacements that follow each other multiply.
-constexpr size_t kMostBytes = size_t{256} << 20;
+// Replacements that follow each other multiply. A tokenizer that makes more of a text than this is
+// damaged, and would fill the memory.
+void check_growth(size_t before, size_t after) {
+  constexpr size_t kAlwaysFine = size_t{16} << 20, kMostTimes = 64;
+  if (after > kAlwaysFine && after / kMostTimes > before)
+    throw Error(
+        "the tokenizer's normalizer makes more than {} bytes of a text of {}; tokenizer.json is "
+        "damaged",
+        after, before);
+}
 
 const icu::Normalizer2* unicode_form(std::string_view type) {
   UErrorCode status = U_ZERO_ERROR;
@@ -77,14 +85,19 @@ std::function<void(std::string&)> make_replace(const JsonField& component) {
     size_t at = 0;
     for (const Range& match : matches) {
       result.append(text, at, match.begin - at).append(content);
-      if (result.size() > kMostBytes)
-        throw Error(
-            "a Replace makes more than {} MiB of a text of {} bytes; the tokenizer is damaged",
-            kMostBytes >> 20, text.size());
+      check_growth(text.size(), result.size());
       at = match.end;
     }
     text = result.append(text, at);
   };
+}
+
+void Normalizer::apply(std::string& text) const {
+  const size_t before = text.size();
+  for (const auto& step : steps_) {
+    step(text);
+    check_growth(before, text.size());
+  }
 }
 
 void Normalizer::add(const JsonField& field, int depth) {

@@ -18,9 +18,7 @@ class Normalizer {
 
   bool is_identity() const { return steps_.empty(); }
   // Replaces `text` (valid UTF-8) by its normalized form.
-  void apply(std::string& text) const {
-    for (const auto& step : steps_) step(text);
-  }
+  void apply(std::string& text) const;
   const std::string& description() const { return description_; }
 
  private:

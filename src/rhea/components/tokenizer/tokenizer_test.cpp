@@ -169,6 +169,33 @@ TEST(Tokenizer, unknown_components_are_refused_by_name) {
               testing::HasSubstr("f: model.type: model type \"Unigram\""));
 }
 
+// Replacements that follow each other multiply: the text would fill the memory.
+TEST(Tokenizer, a_normalizer_that_blows_text_up_is_refused) {
+  std::string steps;
+  for (int i = 0; i < 12; ++i)
+    steps += std::string(i == 0 ? "" : ",") +
+             R"({"type":"Replace","pattern":{"String":"a"},"content":"aaaaaaaaaa"})";
+  std::string json = byte_level("[]");
+  const std::string none = R"("normalizer":null)";
+  json.replace(json.find(none), none.size(),
+               R"("normalizer":{"type":"Sequence","normalizers":[)" + steps + "]}");
+  const auto tokenizer = parse_tokenizer(json, "", "t");
+  EXPECT_EQ(tokenizer->encode("b"), (Ids{1}));
+  EXPECT_THAT([&] { tokenizer->encode("a"); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("normalizer makes more than")));
+}
+
+// A recursive walk over such a value runs out of stack.
+TEST(Tokenizer, deep_nesting_is_refused) {
+  const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
+  for (const char* field : {"added_tokens", "normalizer", "pre_tokenizer", "post_processor",
+                            "decoder", "model", "truncation"})
+    EXPECT_THAT(
+        [&] { parse_tokenizer("{\"" + std::string(field) + "\":" + deep + "}", "", "t.json"); },
+        testing::ThrowsMessage<Error>(testing::HasSubstr("t.json: values are nested")))
+        << field;
+}
+
 TEST(Tokenizer, text_that_is_not_utf8_is_refused_with_its_place) {
   EXPECT_EQ(message_of([] { with_bos()->encode("ab\xff"); }),
             "text is not UTF-8: bad byte 0xFF at offset 2 of 3");
