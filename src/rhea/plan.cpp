@@ -104,7 +104,7 @@ void print_time(const TrainerConfig& config, const train_step::StepGraphs& graph
                 const train_step::StepPlan& plan, int64_t tokens, ThreadPool& pool,
                 std::ostream& out) {
   const DType compute = step_options(config).trace.compute_dtype;
-  exec::cpu::Limits limits = machine_limits(pool);
+  exec::cpu::Limits limits = machine_limits(config, pool);
   double& peak = compute == DType::bf16 ? limits.flops_bf16 : limits.flops_f32;
   peak = config.metrics.peak_flops.value_or(peak);
   const int64_t accumulation = config::accumulation_steps(config, 1);

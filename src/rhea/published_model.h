@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rhea/model_files.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/nn/decoder.h"
 
@@ -13,10 +14,11 @@ namespace rhea {
 
 class PublishedModel {
  public:
-  // Reads config.json and the weights of `folder` as f32. Throws Error naming the file and what is
-  // wrong with it.
+  // Reads the config and the weights of `folder`, Hugging Face files or a checkpoint of rhea train,
+  // as f32 under Hugging Face's names. Throws Error naming the file and what is wrong with it.
   explicit PublishedModel(const std::filesystem::path& folder);
 
+  const ModelFolder& files() const { return files_; }
   const models::hf::PublishedConfig& published() const { return published_; }
   const nn::Decoder::Config& decoder() const { return decoder_; }
   const std::vector<nn::Parameter>& parameters() const { return parameters_; }
@@ -25,6 +27,7 @@ class PublishedModel {
   float* data(const std::string& fqn) const;
 
  private:
+  ModelFolder files_;
   models::hf::PublishedConfig published_;
   nn::Decoder::Config decoder_;
   std::vector<nn::Parameter> parameters_;

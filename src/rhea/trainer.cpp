@@ -40,8 +40,8 @@ Trainer::~Trainer() = default;
 
 ExitCode Trainer::train() {
   if (config_.checkpoint.create_seed_checkpoint) {
-    checkpointer_->save_seed(model_tensors(*step_),
-                             state_map({.seed = seed_}, loader_->state(), config_));
+    checkpointer_->save_seed(model_tensors(*step_), state_map({.seed = seed_}, loader_->state(),
+                                                              config_, hf_config_json_));
     return ExitCode::ok;
   }
   if (current_step_ < config_.training.steps)
@@ -52,6 +52,9 @@ ExitCode Trainer::train() {
                  "training.steps to go on",
                  current_step_, config_.training.steps);
   const int64_t first = current_step_ + 1;
+  // A run whose steps are done may still lack what the options now ask of its last save.
+  if (current_step_ == config_.training.steps && checkpointer_->lacks_last_weights(current_step_))
+    save(checkpoint::SaveReason::last);
   while (current_step_ < config_.training.steps) {
     if (const auto cause = stop_request_.poll(); cause != signals::StopRequest::Cause::none)
       return stop_on_request(cause);
@@ -70,6 +73,7 @@ ExitCode Trainer::train() {
     const bool logs = current_step_ == first || current_step_ % config_.metrics.log_freq == 0 ||
                       current_step_ == config_.training.steps;
     if (logs) {
+      const metrics::StructuredLog::Span collecting(*events_, "collect_dist_metrics");
       std::vector<metrics::Metric> rates;
       const auto& groups = step_->graphs().groups.groups;
       for (size_t i = 0; i < groups.size(); ++i) {
@@ -130,7 +134,12 @@ void Trainer::check_ids(const data::Batch& batch) const {
 Trainer::StepResult Trainer::train_one_step() {
   StepResult result;
   int64_t valid = 0;
-  for (const data::Batch& batch : batches_) valid += batch.num_valid_labels;
+  {
+    const metrics::StructuredLog::Span span(*events_, "post_dataloading_process");
+    for (const data::Batch& batch : batches_) valid += batch.num_valid_labels;
+    events_->scalar("local_valid_tokens", static_cast<double>(valid));
+    events_->scalar("global_valid_tokens", static_cast<double>(valid));  // one rank: the same
+  }
   const int64_t tokens =
       accumulation_ * config_.training.local_batch_size * config_.training.seq_len;
   metrics_->count_step(tokens);
@@ -211,7 +220,7 @@ void Trainer::save(checkpoint::SaveReason reason) {
   const Stopwatch watch(metrics_->times().checkpoint);
   const TrainState state{current_step_, schedule_step_, optimizer_step_, tokens_seen_, seed_};
   checkpointer_->save(current_step_, checkpoint_tensors(*step_),
-                      state_map(state, loader_->state(), config_), reason);
+                      state_map(state, loader_->state(), config_, hf_config_json_), reason);
 }
 
 ExitCode Trainer::stop_on_request(signals::StopRequest::Cause cause) {

@@ -46,8 +46,10 @@ class Trainer {
   void build_model();
   void build_step(train_step::StepGraphs graphs, const train_step::StepOptions& options);
   void build_data();
+  void build_checkpointer();
   void build_metrics();
   void build_profiler();
+  double measure_peak();
   void load_checkpoint();
   void take_seed(const std::optional<uint64_t>& stored);
 
@@ -64,6 +66,8 @@ class Trainer {
   uint64_t seed_ = 0;
   int64_t accumulation_ = 1;
   int64_t global_batch_size_ = 0;
+  double peak_flops_ = 0;
+  std::string hf_config_json_;  // of an export, and of the checkpoints that rhea generate reads
   signals::StopSignals stop_signals_;
   signals::StopRequest stop_request_;
   std::unique_ptr<ThreadPool> pool_;

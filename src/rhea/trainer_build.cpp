@@ -15,6 +15,7 @@
 #include "rhea/config/duration.h"
 #include "rhea/config/json.h"
 #include "rhea/config/validate.h"
+#include "rhea/model_files.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/models/registry.h"
 #include "rhea/ops/peak.h"
@@ -38,21 +39,6 @@ std::optional<std::chrono::seconds> wall_time(const std::string& text) {
 uint64_t draw_seed() {
   std::random_device device;
   return (static_cast<uint64_t>(device()) << 16) ^ device();
-}
-
-// Weights of another model of the same shapes would load without a word; the file beside them
-// tells.
-void check_published_config(const TrainerConfig& config, const nn::Decoder::Config& model) {
-  const std::filesystem::path folder =
-      config.checkpoint.initial_load_path.value_or(config.hf_assets_path);
-  const auto file = folder / "config.json";
-  if (!std::filesystem::exists(file)) return;
-  const auto found = models::hf::differences(model, models::hf::read_config(file));
-  if (!found.empty())
-    throw Error(
-        "{} is not the config of {} {}; use the flavor that it belongs to, or a *_from_config "
-        "run:\n  {}",
-        file.string(), config.model_spec.name, config.model_spec.flavor, fmt::join(found, "\n  "));
 }
 
 void log_recompute(const ActivationCheckpointConfig& config) {
@@ -135,11 +121,15 @@ Trainer::Trainer(TrainerConfig config, Clock::time_point start)
           ? std::filesystem::path(config_.dump_folder) / "structured_logs/rank_0.jsonl"
           : std::filesystem::path(),
       0);
-  accumulation_ = config::accumulation_steps(config_, 1);
-  global_batch_size_ = config::resolved_global_batch_size(config_, 1);
+  {
+    const metrics::StructuredLog::Span span(*events_, "model_parallelism_init");
+    accumulation_ = config::accumulation_steps(config_, 1);
+    global_batch_size_ = config::resolved_global_batch_size(config_, 1);
+  }
 
   build_model();
   build_data();
+  build_checkpointer();
   build_metrics();
   build_profiler();
   log::info(kLog,
@@ -171,6 +161,14 @@ void Trainer::build_model() {
   log_recompute(config_.activation_checkpoint);
   write_budget_curve(config_.dump_folder, graphs.budget_curve);
   build_step(std::move(graphs), options);
+  const auto compiled = step_->executables();
+  std::vector<std::string> names;
+  for (const auto& [program, executable] : compiled) names.push_back(program);
+  log::info(kLog, "{} {} programs: {}",
+            compile_options(config_).interpret ? "Interpreting" : "Compiled", names.size(),
+            fmt::join(names, ", "));
+  peak_flops_ = measure_peak();
+  log::info(kLog, "Peak FLOPS used for computing MFU: {:.3e}", peak_flops_);
   const auto& planned = step_->memory();
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
   log::info(kLog, "CPU memory usage for model: {:.2f}GiB({:.2f}%)", gib(planned.parameters),
@@ -215,21 +213,36 @@ void Trainer::build_step(train_step::StepGraphs graphs, const train_step::StepOp
 void Trainer::build_data() {
   const metrics::StructuredLog::Span span(*events_, "dataloader.build");
   const int64_t vocab_size = models::decoder(config_.model_spec).vocab_size();
-  if (tokenizer_) log::info(kLog, "Loading tokenizer from tokenizer.json");
+  if (tokenizer_) {
+    log::info(kLog, "Loading tokenizer from tokenizer.json");
+    if (const auto note = eos_disagreement(*tokenizer_, config_.hf_assets_path); !note.empty())
+      log::info(kLog, "{}", note);
+  }
   auto options = loader_options(config_, config_.dataloader);
   options.vocab_size = vocab_size;
   loader_ = std::make_unique<data::DataLoader>(options, tokenizer_);
   log::info(kLog, "Preparing {}", loader_->description());
 }
 
+void Trainer::build_checkpointer() {
+  const bool is_native = !models::find_family(config_.model_spec.name).key_rules.empty();
+  checkpoint::RunFolders folders{config_.dump_folder, config_.hf_assets_path,
+                                 tokenizer_path(config_)};
+  hf_config_json_ = is_native ? models::hf::write_config(models::decoder(config_.model_spec))
+                              : read_file(models::config_file(config_));
+  folders.hf_config_json = hf_config_json_;
+  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(config_.checkpoint, folders,
+                                                             make_key_map(config_.model_spec));
+}
+
+double Trainer::measure_peak() {
+  if (config_.metrics.peak_flops) return *config_.metrics.peak_flops;
+  const bool bf16 =
+      config_.training.dtype == "bfloat16" || config_.training.mixed_precision_param == "bfloat16";
+  return ops::measured_peak_flops(bf16 ? DType::bf16 : DType::f32, *pool_, cache_folder(config_));
+}
+
 void Trainer::build_metrics() {
-  std::optional<double> peak = config_.metrics.peak_flops;
-  if (!peak) {
-    const bool bf16 = config_.training.dtype == "bfloat16" ||
-                      config_.training.mixed_precision_param == "bfloat16";
-    peak = ops::measured_peak_flops(bf16 ? DType::bf16 : DType::f32, *pool_);
-  }
-  log::info(kLog, "Peak FLOPS used for computing MFU: {:.3e}", *peak);
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   metrics_ = std::make_unique<metrics::StepMetrics>(
       metrics::StepMetricsOptions{.dump_folder = config_.dump_folder,
@@ -239,7 +252,7 @@ void Trainer::build_metrics() {
                                   .colors = terminal && !config_.metrics.disable_color_printing,
                                   .progress = terminal,
                                   .flops_per_token = static_cast<double>(size_.flops_per_token),
-                                  .peak_flops = peak,
+                                  .peak_flops = peak_flops_,
                                   .planned_bytes = step_->memory().total(),
                                   .machine_bytes = metrics::machine_memory_bytes(),
                                   .total_steps = config_.training.steps});
@@ -257,15 +270,6 @@ void Trainer::build_profiler() {
 
 void Trainer::load_checkpoint() {
   const metrics::StructuredLog::Span span(*events_, "checkpoint_load");
-  const auto& model = models::decoder(config_.model_spec);
-  const bool is_native = !models::find_family(config_.model_spec.name).key_rules.empty();
-  if (is_native && config_.checkpoint.enable && config_.checkpoint.initial_load_in_hf)
-    check_published_config(config_, model);
-  checkpoint::RunFolders folders{config_.dump_folder, config_.hf_assets_path};
-  folders.hf_config_json =
-      is_native ? models::hf::write_config(model) : read_file(models::config_file(config_));
-  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(config_.checkpoint, folders,
-                                                             make_key_map(config_.model_spec));
   const auto loaded = checkpointer_->load(checkpoint_tensors(*step_));
   TrainState state;
   read_state(loaded.state, state);

@@ -2,6 +2,7 @@
 #include "rhea/trainer_options.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "rhea/base/error.h"
@@ -66,10 +67,28 @@ data::DataLoaderOptions loader_options(const TrainerConfig& config,
   return options;
 }
 
-exec::cpu::Limits machine_limits(ThreadPool& pool) {
-  return {.flops_f32 = ops::measured_peak_flops(DType::f32, pool),
-          .flops_bf16 = ops::measured_peak_flops(DType::bf16, pool),
-          .bytes = ops::measured_bandwidth(pool)};
+std::filesystem::path cache_folder(const TrainerConfig& config) {
+  constexpr std::string_view variable = "$XDG_CACHE_HOME";
+  const std::string& folder = config.executor.cache_dir;
+  if (!folder.starts_with(variable)) return folder;
+  const auto value = [](const char* name) {
+    const char* text = std::getenv(name);
+    return std::string(text != nullptr ? text : "");
+  };
+  std::string base = value("XDG_CACHE_HOME");
+  if (base.empty() && !value("HOME").empty()) base = value("HOME") + "/.cache";
+  return base.empty() ? "" : base + folder.substr(variable.size());
+}
+
+exec::cpu::Limits machine_limits(const TrainerConfig& config, ThreadPool& pool) {
+  const std::filesystem::path folder = cache_folder(config);
+  return {.flops_f32 = ops::measured_peak_flops(DType::f32, pool, folder),
+          .flops_bf16 = ops::measured_peak_flops(DType::bf16, pool, folder),
+          .bytes = ops::measured_bandwidth(pool, folder)};
+}
+
+std::filesystem::path tokenizer_path(const TrainerConfig& config) {
+  return config.tokenizer.path.empty() ? config.hf_assets_path : config.tokenizer.path;
 }
 
 exec::cpu::Limits measure_limits(ThreadPool& pool) {
@@ -86,8 +105,7 @@ std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConf
   };
   if (!needs(config.dataloader) && !(config.validator.enable && needs(config.validator.dataloader)))
     return nullptr;
-  const std::filesystem::path path =
-      config.tokenizer.path.empty() ? config.hf_assets_path : config.tokenizer.path;
+  const std::filesystem::path path = tokenizer_path(config);
   if (path.filename() == "tokenizer.model")
     throw Error(
         "{}: a tokenizer.model file is not read; give the folder with tokenizer.json, or with "

@@ -1,5 +1,6 @@
 // From sections of the config tree to the plain options of the components.
 #pragma once
+#include <filesystem>
 #include <memory>
 
 #include "rhea/components/data/data_loader.h"
@@ -17,9 +18,13 @@ data::DataLoaderOptions loader_options(const TrainerConfig& config, const Datalo
 
 // What this machine can do: measured once and kept, or measured now (half a second), which a shared
 // machine needs for shares that mean something.
-exec::cpu::Limits machine_limits(ThreadPool& pool);
+exec::cpu::Limits machine_limits(const TrainerConfig& config, ThreadPool& pool);
 exec::cpu::Limits measure_limits(ThreadPool& pool);
 
+// executor.cache_dir with a leading $XDG_CACHE_HOME put in; empty: nothing is kept.
+std::filesystem::path cache_folder(const TrainerConfig& config);
+// Folder or file of the run's tokenizer.
+std::filesystem::path tokenizer_path(const TrainerConfig& config);
 // Null when the data set needs none (ready tokens).
 std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConfig& config);
 

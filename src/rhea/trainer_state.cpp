@@ -38,7 +38,7 @@ std::vector<NamedTensor> checkpoint_tensors(const train_step::TrainStep& step) {
 }
 
 checkpoint::StateMap state_map(const TrainState& state, const std::string& loader_state,
-                               const TrainerConfig& config) {
+                               const TrainerConfig& config, const std::string& hf_config_json) {
   using nlohmann::json;
   return {{"train_state", json{{"step", state.step}, {"ntokens_seen", state.tokens_seen}}.dump()},
           {"lr_scheduler", json{{"step", state.schedule_step}}.dump()},
@@ -46,6 +46,7 @@ checkpoint::StateMap state_map(const TrainState& state, const std::string& loade
           {"dataloader", loader_state},
           {"rng", json{{"seed", state.seed.value_or(0)}}.dump()},
           {"config", config::to_json(config, -1)},
+          {"hf_config", hf_config_json},
           {"mesh", R"({"pp": 1, "dp_replicate": 1, "dp_shard": 1, "cp": 1, "tp": 1, "ep": 1})"},
           {"versions", json{{"rhea", std::string(version())}}.dump()}};
 }

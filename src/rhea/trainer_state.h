@@ -24,7 +24,7 @@ struct TrainState {
   std::optional<uint64_t> seed = {};
 };
 checkpoint::StateMap state_map(const TrainState& state, const std::string& loader_state,
-                               const TrainerConfig& config);
+                               const TrainerConfig& config, const std::string& hf_config_json);
 // Throws Error naming the part that cannot be read; an absent part leaves its fields alone.
 void read_state(const checkpoint::StateMap& map, TrainState& state);
 

@@ -210,7 +210,6 @@ TEST_P(Models, SixUpdatesByTheTrainer) {
   expect_updates(folder_, {"--module=hf", "--config=transformers_modeling_backend_full"});
 }
 
-// The native families have no biases.
 class NativeModels : public Models {};
 
 TEST_P(NativeModels, SixUpdatesByTheTrainer) {
@@ -229,9 +228,9 @@ INSTANTIATE_TEST_SUITE_P(Dense, Packed,
                                          "qwen3_tied"),
                          kNameOf);
 INSTANTIATE_TEST_SUITE_P(Dense, NativeModels,
-                         testing::Values("llama", "llama3_rope_tied", "llama_rope_dynamic",
-                                         "llama_rope_linear", "llama_rope_yarn", "qwen3",
-                                         "qwen3_tied"),
+                         testing::Values("llama", "llama3_rope_tied", "llama_bias",
+                                         "llama_rope_dynamic", "llama_rope_linear",
+                                         "llama_rope_yarn", "qwen3", "qwen3_tied"),
                          kNameOf);
 
 }  // namespace

@@ -4,6 +4,12 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "rhea/base/status_line.h"
+
 namespace rhea::log {
 namespace {
 
@@ -31,7 +37,32 @@ spdlog::level::level_enum to_spdlog(Level level) {
   }
 }
 
+std::mutex& status_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+bool status_is_shown = false;
+
+// With the mutex held.
+void erase_status() {
+  if (!std::exchange(status_is_shown, false)) return;
+  std::fputs("\r\033[K", stdout);
+  std::fflush(stdout);
+}
+
 }  // namespace
+
+void show_status(std::string_view text) {
+  const std::lock_guard lock(status_mutex());
+  fmt::print("\r\033[K{}", text);
+  std::fflush(stdout);
+  status_is_shown = true;
+}
+
+void clear_status() {
+  const std::lock_guard lock(status_mutex());
+  erase_status();
+}
 
 void set_level(Level level) { logger().set_level(to_spdlog(level)); }
 void set_enabled(bool enabled) {
@@ -40,6 +71,9 @@ void set_enabled(bool enabled) {
 
 void write(Level level, std::string_view component, std::string_view message) {
   constexpr std::string_view names[] = {"DEBUG", "INFO", "WARNING", "ERROR"};
+  if (!logger().should_log(to_spdlog(level))) return;
+  const std::lock_guard lock(status_mutex());
+  erase_status();
   logger().log(to_spdlog(level), "{} - {} - {}", component, names[static_cast<int>(level)],
                message);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rhea/base/error.h"
+#include "rhea/base/status_line.h"
 #include "rhea/base/text.h"
 #include "rhea/base/version.h"
 
@@ -68,6 +69,7 @@ int dispatch(Args words) {
 
 int guarded(const std::function<int()>& body) {
   const auto report = [](std::string_view message, ExitCode code) {
+    log::clear_status();
     std::fflush(stdout);
     fmt::print(stderr, "rhea: error: {}\n", printable(message));
     return static_cast<int>(code);

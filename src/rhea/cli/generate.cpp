@@ -11,15 +11,18 @@
 namespace rhea::cli {
 
 int cmd_generate(Args args) {
-  std::filesystem::path folder;
+  std::filesystem::path folder, tokenizer_path;
   std::string prompt;
   int64_t max_new_tokens = 100;
   SamplingOptions sampling;
   int threads = 0;
   bool print_ids = false;
-  CLI::App app("Text from a published model folder (llama, qwen3)", "rhea generate");
-  app.add_option("--model", folder, "folder with config.json, safetensors and tokenizer.json")
+  CLI::App app("Text from a model folder (llama, qwen3)", "rhea generate");
+  app.add_option("--model", folder,
+                 "folder with config.json, safetensors and tokenizer.json, or step-N of a run")
       ->required();
+  app.add_option("--tokenizer", tokenizer_path,
+                 "folder or tokenizer.json; default: the model's folder, or that of the run");
   app.add_option("--prompt", prompt, "text to continue; empty: begin of text");
   app.add_option("--max_new_tokens", max_new_tokens, "tokens to add")
       ->check(integer_in(1, std::numeric_limits<int32_t>::max()))
@@ -44,7 +47,13 @@ int cmd_generate(Args args) {
 
   ThreadPool pool(threads);
   const PublishedModel model(folder);
-  const auto tokenizer = tokenizer::load_tokenizer(folder);
+  if (tokenizer_path.empty()) tokenizer_path = model.files().tokenizer;
+  if (!std::filesystem::exists(tokenizer_path))
+    throw Error(
+        "the tokenizer of {} was read from {}, which is not there; give its place with "
+        "--tokenizer",
+        folder.string(), tokenizer_path.string());
+  const auto tokenizer = tokenizer::load_tokenizer(tokenizer_path);
   tokenizer::check_vocabulary(*tokenizer, model.decoder().vocab_size());
   std::vector<int32_t> ids = tokenizer->encode(
       prompt,

@@ -1,19 +1,50 @@
 #include "rhea/cli/run_config.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 
 #include "recipes/recipes.h"
+#include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/config/help.h"
+#include "rhea/model_rules.h"
 #include "rhea/models/registry.h"
 
 namespace rhea::cli {
 
+namespace {
+
+// The default path is meant from the root of the source tree. Called from elsewhere, the program
+// finds that root above its own file.
+void find_assets(TrainerConfig& config) {
+  namespace fs = std::filesystem;
+  const std::string in_tree = TrainerConfig{}.hf_assets_path;
+  std::error_code error;
+  if (config.hf_assets_path != in_tree || fs::exists(in_tree)) return;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  for (fs::path folder = program.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    const fs::path candidate = (folder / in_tree).lexically_normal();
+    if (!fs::exists(candidate, error)) continue;
+    config.hf_assets_path = candidate.string();
+    return;
+  }
+}
+
+}  // namespace
+
 std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
-  models::complete_spec(config);
-  const nn::Decoder::Config& model = models::decoder(config.model_spec);
   config::ModelFacts facts;
+  find_assets(config);
+  check_passes(config, facts.problems);
+  try {
+    models::complete_spec(config);
+  } catch (const Error& error) {
+    facts.problems.push_back({"model_spec", "", error.what()});
+    return facts;
+  }
+  const nn::Decoder::Config& model = models::decoder(config.model_spec);
   facts.n_layers = static_cast<int64_t>(model.layers.size());
   facts.vocab_size = model.vocab_size();
   if (model.layers.empty()) return facts;
@@ -21,6 +52,7 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
   facts.n_heads = block.attention->qkv_linear->n_heads;
   facts.n_kv_heads = block.attention->qkv_linear->n_kv_heads;
   facts.ffn_hidden_dim = block.feed_forward->w1->out_features;
+  check_model(config, facts.problems);
   return facts;
 }
 

@@ -72,12 +72,15 @@ class Applier {
   Applier(TrainerConfig& config, Report& report)
       : config_(config), report_(report), index_(std::make_unique<OptionIndex>(config)) {}
 
-  void run(std::span<const std::string> args) {
+  std::vector<std::string> run(std::span<const std::string> args) {
     const Words words = split_words(args, *index_, report_);
     // Alternatives first: they decide which options there are.
     for (const UnionWord& word : words.unions) apply(word);
     for (const OptionWord& word : words.options) apply(word);
     resolve_aliases(given_, config_, report_);
+    std::vector<std::string> paths;
+    for (const auto& [path, value] : given_) paths.push_back(path);
+    return paths;
   }
 
  private:
@@ -295,9 +298,11 @@ std::optional<std::string> take(std::vector<std::string>& args, const std::strin
 
 }  // namespace
 
-void apply_options(std::span<const std::string> args, TrainerConfig& config, Report& report) {
-  Applier(config, report).run(args);
+std::vector<std::string> apply_options(std::span<const std::string> args, TrainerConfig& config,
+                                       Report& report) {
+  auto given = Applier(config, report).run(args);
   canonicalize(config);
+  return given;
 }
 
 CommandLine parse_command_line(std::span<const std::string> args, const ConfigRegistry& registry) {
@@ -329,7 +334,7 @@ CommandLine parse_command_line(std::span<const std::string> args, const ConfigRe
       report.add("", "", error.what());
     }
   }
-  apply_options(rest, line.config, report);
+  line.given = apply_options(rest, line.config, report);
   return line;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rhea/config/registry.h"
 #include "rhea/config/report.h"
@@ -11,10 +12,11 @@ namespace rhea::config {
 
 struct CommandLine {
   TrainerConfig config;
-  std::string module;       // as given; empty where absent
-  std::string function;     // as given; empty where absent
-  bool help = false;        // --help or -h was there
-  bool has_recipe = false;  // config comes from a config function, not from the defaults
+  std::string module;              // as given; empty where absent
+  std::string function;            // as given; empty where absent
+  bool help = false;               // --help or -h was there
+  bool has_recipe = false;         // config comes from a config function, not from the defaults
+  std::vector<std::string> given;  // paths of the options on the line
   Report report;  // everything that is wrong with the line itself; see validate() for the values
 };
 
@@ -23,7 +25,9 @@ struct CommandLine {
 // understood. With `--help` a missing module is no problem: the config is the default tree.
 CommandLine parse_command_line(std::span<const std::string> args, const ConfigRegistry& registry);
 
-// Only the options, onto a config that is already there; spelling is made canonical.
-void apply_options(std::span<const std::string> args, TrainerConfig& config, Report& report);
+// Only the options, onto a config that is already there; spelling is made canonical. Returns the
+// paths of the options that were given.
+std::vector<std::string> apply_options(std::span<const std::string> args, TrainerConfig& config,
+                                       Report& report);
 
 }  // namespace rhea::config

@@ -6,20 +6,22 @@
 #include "rhea/base/log.h"
 #include "rhea/config/help.h"
 #include "rhea/config/json.h"
+#include "rhea/config/no_effect.h"
 
 namespace rhea::config {
 namespace {
 
-Report check_values(TrainerConfig& config, WorldFacts world, const CompleteModel& complete) {
+// Adds what is wrong with the values, and warnings for options that nothing reads.
+void check_values(CommandLine& line, WorldFacts world, const CompleteModel& complete) {
   Report failed;
   try {
-    if (complete) world.model = complete(config);
+    if (complete) world.model = complete(line.config);
   } catch (const Error& error) {
     failed.add("model_spec", "", error.what());
   }
-  Report report = validate(config, world);
-  report.append(failed);
-  return report;
+  line.report.append(validate(line.config, world));
+  line.report.append(failed);
+  warn_without_effect(line.config, line.given, line.report);
 }
 
 }  // namespace
@@ -27,7 +29,7 @@ Report check_values(TrainerConfig& config, WorldFacts world, const CompleteModel
 CommandLine load(std::span<const std::string> args, const ConfigRegistry& registry,
                  const WorldFacts& world, const CompleteModel& complete) {
   CommandLine line = parse_command_line(args, registry);
-  if (line.has_recipe) line.report.append(check_values(line.config, world, complete));
+  if (line.has_recipe) check_values(line, world, complete);
   return line;
 }
 
@@ -56,9 +58,14 @@ void print_config(std::span<const std::string> args, const ConfigRegistry& regis
     return;
   }
   line.report.raise();
-  line.report.append(check_values(line.config, {}, complete));
+  check_values(line, {}, complete);
   out << to_json(line.config) << '\n';
   for (const std::string& warning : line.report.warnings) notes << "warning: " << warning << '\n';
+  // What is wrong wherever it runs is an error; the rest may be meant for another machine.
+  Report anywhere;
+  for (const Problem& problem : line.report.problems)
+    if (problem.anywhere) anywhere.problems.push_back(problem);
+  anywhere.raise();
   if (!line.report.ok()) notes << "as a run of one process: " << line.report.text() << '\n';
 }
 

@@ -27,8 +27,8 @@ TrainerConfig load_or_throw(std::span<const std::string> args, const ConfigRegis
                             const WorldFacts& world, const CompleteModel& complete);
 
 // `rhea config`: the resolved tree of --module and --config as JSON; --list: modules and functions;
-// --help: options. Problems of the values go to `notes` and do not stop it: the tree may be meant
-// for another machine.
+// --help: options. Problems of the values that another machine or number of ranks would not have go
+// to `notes` and do not stop it; all others are thrown after the tree was printed.
 void print_config(std::span<const std::string> args, const ConfigRegistry& registry,
                   const CompleteModel& complete, std::ostream& out, std::ostream& notes);
 

@@ -1,6 +1,7 @@
 // Rules of what surrounds the step: checkpoint, dataloader, validator, metrics, profiler, comm,
 // debug.
 #include <fmt/format.h>
+#include <glob.h>
 
 #include <algorithm>
 #include <cctype>
@@ -62,6 +63,15 @@ void check_excluded(const CheckpointConfig& c, Report& report) {
                "needs lr_scheduler beside it: a schedule must not go on over a fresh optimizer");
 }
 
+// Of a file, a folder or a glob.
+bool any_file(const std::string& path) {
+  if (std::filesystem::exists(path)) return true;
+  glob_t found{};
+  const bool some = ::glob(path.c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0;
+  ::globfree(&found);
+  return some;
+}
+
 void check_loader(const DataloaderConfig& d, const std::string& path, Report& report) {
   const auto check_source = [&](const std::string& where, const std::string& dataset,
                                 const std::optional<std::string>& file) {
@@ -77,10 +87,8 @@ void check_loader(const DataloaderConfig& d, const std::string& path, Report& re
       report.add(
           where + ".dataset_path", "None",
           fmt::format("dataset {} needs it: a file, a folder or a glob of local files", dataset));
-    std::error_code ignored;
-    if (file && !file->empty() && file->find_first_of("*?[") == std::string::npos &&
-        !std::filesystem::exists(*file, ignored))
-      report.add(where + ".dataset_path", *file, "there is no such file or folder");
+    else if (!file.value_or("").empty() && !any_file(*file))
+      report.add(where + ".dataset_path", *file, "there is no such file, folder or match");
   };
   if (d.sources.empty()) check_source(path, d.dataset, d.dataset_path);
   for (size_t i = 0; i < d.sources.size(); ++i) {
@@ -152,6 +160,9 @@ void check_data(const TrainerConfig& config, Report& report) {
     report.add("validator.steps", std::to_string(v.steps),
                "validation steps must be positive or -1");
   if (v.enable) check_loader(v.dataloader, "validator.dataloader", report);
+  const std::string& tokenizer = config.tokenizer.path;
+  if (!tokenizer.empty() && !std::filesystem::exists(tokenizer))
+    report.add("tokenizer.path", tokenizer, "there is no such file or folder");
 }
 
 void check_observation(const TrainerConfig& config, const WorldFacts& world, Report& report) {

@@ -44,7 +44,7 @@ class FieldChecker final : public Visitor {
     if (slot)
       enter(std::string(info.name), *slot.get());
     else if (!prefix_.starts_with("model_spec."))
-      report_.add(path(info), "", "is empty: the config function must fill it");
+      report_.add_anywhere(path(info), "", "is empty: the config function must fill it");
   }
   void list(const FieldInfo& info, ConfigList& list) override {
     for (size_t i = 0; i < list.size(); ++i) enter(fmt::format("{}.{}", info.name, i), list.at(i));
@@ -61,20 +61,22 @@ class FieldChecker final : public Visitor {
     for (const double value : values) range(info, value, double_text(value));
   }
   void range(const FieldInfo& info, double value, const std::string& text) {
-    if (!std::isfinite(value)) return report_.add(path(info), text, "must be a finite number");
+    if (!std::isfinite(value))
+      return report_.add_anywhere(path(info), text, "must be a finite number");
     const bool low = info.above_min ? value <= info.min : value < info.min;
     if (!low && value <= info.max) return;
     if (std::isfinite(info.max))
-      report_.add(path(info), text, fmt::format("must be between {} and {}", info.min, info.max));
+      report_.add_anywhere(path(info), text,
+                           fmt::format("must be between {} and {}", info.min, info.max));
     else
-      report_.add(
+      report_.add_anywhere(
           path(info), text,
           fmt::format("must be {} {}", info.above_min ? "greater than" : "at least", info.min));
   }
   void choice(const FieldInfo& info, const std::string& word) {
     if (info.choices.empty() || std::ranges::find(info.choices, word) != info.choices.end()) return;
-    report_.add(path(info), "'" + word + "'",
-                fmt::format("expected one of: {}", join(info.choices)));
+    report_.add_anywhere(path(info), "'" + word + "'",
+                         fmt::format("expected one of: {}", join(info.choices)));
   }
 
   Report& report_;
@@ -101,6 +103,8 @@ Report validate(const TrainerConfig& config, const WorldFacts& world) {
   if (world.reads_files) check_data(config, report);
   check_observation(config, world, report);
   check_scope(config, world, report);
+  if (world.model)
+    for (const Problem& problem : world.model->problems) report.problems.push_back(problem);
   return report;
 }
 

@@ -16,8 +16,9 @@ struct ModelFacts {
   int64_t vocab_size = 0;
   int64_t n_heads = 0;
   int64_t n_kv_heads = 0;
-  int64_t ffn_hidden_dim = 0;  // of dense layers
-  int64_t num_experts = 0;     // 0: dense
+  int64_t ffn_hidden_dim = 0;          // of dense layers
+  int64_t num_experts = 0;             // 0: dense
+  std::vector<Problem> problems = {};  // what only the layers above can see
 };
 
 // What the rules need to know about this run's surroundings.

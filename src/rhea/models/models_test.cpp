@@ -1,4 +1,5 @@
 // Sizes of every flavor, key rules, config.json in both spellings.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -195,6 +196,129 @@ TEST(ConfigJson, RefusesDeepNesting) {
         },
         testing::ThrowsMessage<Error>(testing::HasSubstr("nested")))
         << name;
+}
+
+// Every model that a config.json can describe has a name in published files for each of its
+// parameters, so that an export at the end of a run cannot fail for want of one.
+TEST(Models, EveryParameterOfEveryConfigHasAHuggingFaceName) {
+  for (const char* type : {"llama", "qwen3"}) {
+    for (const bool attention_bias : {false, true}) {
+      for (const bool mlp_bias : {false, true}) {
+        for (const bool tied : {false, true}) {
+          for (const bool fused : {false, true}) {
+            const bool qwen3 = std::string(type) == "qwen3";
+            if (qwen3 && mlp_bias) continue;  // no such field
+            std::string text = fmt::format(
+                R"({{"model_type": "{}", "hidden_size": 64, "num_hidden_layers": 12,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 100,
+  "attention_bias": {}, "tie_word_embeddings": {})",
+                type, attention_bias, tied);
+            if (!qwen3) text += fmt::format(R"(, "mlp_bias": {})", mlp_bias);
+            auto published = hf::parse_config(text + "}", "config.json");
+            published.sizes.fuse_qkv = fused;
+            const auto model = qwen3 ? qwen3::build(published.sizes, published.rope)
+                                     : llama3::build(published.sizes, published.rope);
+            const auto rules = find_family(qwen3 ? "qwen3" : "llama3").key_rules;
+            ir::Graph graph;
+            nn::Trace trace(graph, {.num_tokens = 8, .seq_len = 8});
+            nn::language_model_loss(trace, model, 8);
+            std::vector<std::string> names;
+            for (const auto& parameter : trace.parameters()) {
+              for (const auto& part : parameter.parts) {
+                const auto hf = to_hf(rules, part.fqn);
+                ASSERT_TRUE(hf.has_value()) << text << ": " << part.fqn;
+                names.push_back(hf->name);
+              }
+            }
+            // The same names as the model under Hugging Face's own.
+            ir::Graph other;
+            nn::Trace published_trace(other, {.num_tokens = 8, .seq_len = 8});
+            nn::language_model_loss(published_trace, hf::build(published), 8);
+            std::vector<std::string> expected;
+            for (const auto& parameter : published_trace.parameters())
+              for (const auto& part : parameter.parts) expected.push_back(part.fqn);
+            EXPECT_THAT(names, testing::UnorderedElementsAreArray(expected)) << text;
+          }
+        }
+      }
+    }
+  }
+}
+
+// W21: every number that changes what the same weights compute.
+TEST(ConfigJson, DifferencesNameEveryFieldThatChangesTheComputation) {
+  const auto config = [](const std::string& rest) {
+    return hf::parse_config(std::string(kSmall) + rest + "}", "config.json");
+  };
+  const auto llama3 = [](const char* low, const char* high, const char* original) {
+    return fmt::format(R"(, "rope_scaling": {{"rope_type": "llama3", "factor": 8,
+  "low_freq_factor": {}, "high_freq_factor": {}, "original_max_position_embeddings": {}}})",
+                       low, high, original);
+  };
+  const auto yarn = [](const std::string& rest) {
+    return R"(, "rope_scaling": {"rope_type": "yarn", "factor": 8,
+  "original_max_position_embeddings": 256)" +
+           rest + "}";
+  };
+  const auto longrope = [](const char* factors, const std::string& rest) {
+    return fmt::format(R"(, "rope_scaling": {{"rope_type": "longrope", "factor": 8,
+  "original_max_position_embeddings": 256, "short_factor": [1, 1, 1, 1, 1, 1, 1, 1],
+  "long_factor": {}{}}})",
+                       factors, rest);
+  };
+  const std::string plain_long = "[1, 2, 3, 4, 5, 6, 7, 8]";
+  const struct {
+    std::string ours, theirs;
+    const char* named;
+  } cases[] = {
+      {"", R"(, "rms_norm_eps": 1e-5)", "rms_norm_eps"},
+      {"", R"(, "rope_theta": 5e5)", "rope_theta"},
+      {"", R"(, "attention_bias": true)", "attention_bias"},
+      {"", R"(, "mlp_bias": true)", "mlp_bias"},
+      {"", R"(, "tie_word_embeddings": true)", "tie_word_embeddings"},
+      {"", R"(, "num_key_value_heads": 2)", "num_key_value_heads"},
+      {"", R"(, "head_dim": 32)", "head_dim"},
+      {"", R"(, "max_position_embeddings": 4096)", "max_position_embeddings"},
+      {"", R"(, "rope_scaling": {"rope_type": "linear", "factor": 4})", "rope_type"},
+      {R"(, "rope_scaling": {"rope_type": "linear", "factor": 4})",
+       R"(, "rope_scaling": {"rope_type": "linear", "factor": 2})", "rope factor"},
+      {llama3("1", "4", "256"), llama3("2", "4", "256"), "low_freq_factor"},
+      {llama3("1", "4", "256"), llama3("1", "8", "256"), "high_freq_factor"},
+      {llama3("1", "4", "256"), llama3("1", "4", "512"), "original_max_position_embeddings"},
+      {yarn(""), yarn(R"(, "beta_fast": 16)"), "beta_fast"},
+      {yarn(""), yarn(R"(, "beta_slow": 2)"), "beta_slow"},
+      {yarn(""), yarn(R"(, "truncate": false)"), "truncate"},
+      {yarn(""), yarn(R"(, "mscale": 0.7)"), "mscale"},
+      {yarn(""), yarn(R"(, "mscale_all_dim": 0.7)"), "mscale_all_dim"},
+      {yarn(""), yarn(R"(, "attention_factor": 1.5)"), "attention_factor"},
+      {longrope(plain_long.c_str(), ""), longrope("[1, 2, 3, 4, 5, 6, 7, 9]", ""), "long_factor"},
+      {longrope(plain_long.c_str(), ""), longrope(plain_long.c_str(), R"(, "attention_factor": 2)"),
+       "attention_factor"},
+  };
+  for (const auto& c : cases) {
+    const auto ours = config(c.ours);
+    for (const auto& model : {hf::build(ours), llama3::build(ours.sizes, ours.rope)}) {
+      EXPECT_THAT(hf::differences(model, ours), testing::IsEmpty()) << c.ours;
+      EXPECT_THAT(hf::differences(model, config(c.theirs)),
+                  testing::ElementsAre(testing::StartsWith(c.named)))
+          << c.ours << " against " << c.theirs;
+    }
+  }
+}
+
+TEST(ConfigJson, FieldsThatMayOnlyHaveOneValue) {
+  for (const char* field :
+       {R"("rope_interleaved": true)", R"("is_encoder_decoder": true)",
+        R"("chunk_size_feed_forward": 64)", R"("hidden_act": "gelu")",
+        R"("attention_dropout": 0.1)", R"("use_sliding_window": true)",
+        R"("quantization_config": {"bits": 4})", R"("partial_rotary_factor": 0.5)"}) {
+    EXPECT_THROW(hf::parse_config(std::string(kSmall) + ", " + field + "}", "config.json"), Error)
+        << field;
+  }
+  EXPECT_NO_THROW(hf::parse_config(std::string(kSmall) +
+                                       R"(, "rope_interleaved": false, "is_llama_config": true,
+  "is_encoder_decoder": false, "chunk_size_feed_forward": 0, "pretraining_tp": 1})",
+                                   "config.json"));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -79,18 +78,10 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::filesystem::path cache_file() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "rhea" / "peak.txt";
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home == '\0') return {};
-  return std::filesystem::path(home) / ".cache" / "rhea" / "peak.txt";
-}
-
-// The number that an earlier process kept under `what`, or what `measure` finds.
-double cached(std::string_view what, const ThreadPool& pool,
+// The number that an earlier process kept in `folder` under `what`, or what `measure` finds.
+double cached(const std::filesystem::path& folder, std::string_view what, const ThreadPool& pool,
               const std::function<double()>& measure) {
-  const auto file = cache_file();
+  const auto file = folder.empty() ? std::filesystem::path() : folder / "peak.txt";
   const std::string key =
       fmt::format("{}|{}|{}|{}", cpu_brand(), isa_name(active_isa()), what, pool.num_threads());
   std::string kept;
@@ -143,8 +134,9 @@ double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds) {
   return best;
 }
 
-double measured_peak_flops(DType dtype, ThreadPool& pool) {
-  return cached(dtype == DType::bf16 ? "bf16" : "f32", pool,
+double measured_peak_flops(DType dtype, ThreadPool& pool,
+                           const std::filesystem::path& cache_folder) {
+  return cached(cache_folder, dtype == DType::bf16 ? "bf16" : "f32", pool,
                 [&] { return measure_peak_flops(dtype, pool); });
 }
 
@@ -168,8 +160,8 @@ double measure_bandwidth(ThreadPool& pool, double seconds) {
   return best;
 }
 
-double measured_bandwidth(ThreadPool& pool) {
-  return cached("bytes", pool, [&] { return measure_bandwidth(pool); });
+double measured_bandwidth(ThreadPool& pool, const std::filesystem::path& cache_folder) {
+  return cached(cache_folder, "bytes", pool, [&] { return measure_bandwidth(pool); });
 }
 
 }  // namespace rhea::ops

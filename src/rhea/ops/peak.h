@@ -1,6 +1,8 @@
 // What this machine's cores can multiply and its memory can move: the denominators of MFU, of
 // profiles and of every share in bench/.
 #pragma once
+#include <filesystem>
+
 #include "rhea/base/dtype.h"
 #include "rhea/base/thread_pool.h"
 
@@ -8,10 +10,11 @@ namespace rhea::ops {
 
 // Floating point operations per second of all threads of the pool together, from chains of fused
 // multiply-adds (f32) or of bf16 dot products in registers. Takes about 0.2 s the first time; later
-// processes read it from a cache folder
-// ($XDG_CACHE_HOME or ~/.cache, then rhea/peak.txt), keyed by CPU, instruction set and number of
-// threads. A dtype without instructions of its own has the peak of f32.
-double measured_peak_flops(DType dtype, ThreadPool& pool);
+// processes read it from `cache_folder`/peak.txt (an empty folder: nothing is kept), keyed by CPU,
+// instruction set and number of threads. A dtype without instructions of its own has the peak of
+// f32.
+double measured_peak_flops(DType dtype, ThreadPool& pool,
+                           const std::filesystem::path& cache_folder);
 
 // The measurement itself, without the cache.
 double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds = 0.2);
@@ -19,7 +22,7 @@ double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds = 0.2);
 // Bytes per second that all threads together read and write in a pass a += b over arrays far larger
 // than the caches (12 bytes per element: operands and result, as the costs of ops count). Cached
 // like the peak.
-double measured_bandwidth(ThreadPool& pool);
+double measured_bandwidth(ThreadPool& pool, const std::filesystem::path& cache_folder);
 double measure_bandwidth(ThreadPool& pool, double seconds = 0.2);
 
 }  // namespace rhea::ops

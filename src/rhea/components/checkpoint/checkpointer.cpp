@@ -121,8 +121,10 @@ struct Checkpointer::Impl {
       log::info(kLog, "initial_load_path is ignored, because {} holds a checkpoint of this run.",
                 folder.string());
     try {
-      return load_native(step.path, tensors, Loaded::Source::resumed,
-                         step.content == StepFolder::Content::model_only);
+      const bool only_model = step.content == StepFolder::Content::model_only;
+      Loaded loaded = load_native(step.path, tensors, Loaded::Source::resumed, only_model);
+      if (!only_model && config.exclude_from_loading.empty()) saved_step = step.step;
+      return loaded;
     } catch (const DamageError& error) {
       throw Error("{}{}", error.what(), previous_step_advice(folder, step.step));
     }
@@ -242,7 +244,8 @@ struct Checkpointer::Impl {
       const DType dtype = parse_dtype(config.export_dtype);
       const std::vector<NamedTensor> model = model_only(tensors);
       if (config.last_save_in_hf)
-        export_hf(path, model, key_map, {folders.hf_assets_path, folders.hf_config_json}, dtype);
+        export_hf(path, model, key_map,
+                  {folders.hf_assets_path, folders.tokenizer, folders.hf_config_json}, dtype);
       else
         write_step(path, {step, Manifest::Kind::model_only, model, state, dtype});
       log::info(kLog, "Wrote weights only to {}; {}.", path.string(),
@@ -315,6 +318,15 @@ bool Checkpointer::save(int64_t step, std::span<const NamedTensor> tensors, cons
     return true;
   }
   return impl_->save_now(step, tensors, state);
+}
+
+bool Checkpointer::lacks_last_weights(int64_t step) const {
+  const CheckpointConfig& config = impl_->config;
+  if (!config.enable || config.load_only || !config.last_save_model_only || !config.keep_last_full)
+    return false;
+  const auto found = inspect_step_folder(step_path(impl_->folder / "export", step)).content;
+  return found !=
+         (config.last_save_in_hf ? StepFolder::Content::hf : StepFolder::Content::model_only);
 }
 
 void Checkpointer::save_seed(std::span<const NamedTensor> tensors, const StateMap& state) {

@@ -17,6 +17,8 @@ namespace rhea::checkpoint {
 struct RunFolders {
   std::filesystem::path dump_folder;
   std::filesystem::path hf_assets_path;
+  // Folder or tokenizer.json of the run's tokenizer; empty: hf_assets_path.
+  std::filesystem::path tokenizer = {};
   // config.json of an export; empty: the one of hf_assets_path.
   std::string hf_config_json = {};
 };
@@ -65,6 +67,9 @@ class Checkpointer {
   // The last save is always complete on return.
   bool save(int64_t step, std::span<const NamedTensor> tensors, const StateMap& state,
             SaveReason reason);
+  // Whether the last save of a finished run lacks the weights that the options ask for beside the
+  // full checkpoint.
+  bool lacks_last_weights(int64_t step) const;
   // The seed checkpoint: weights only, step-0.
   void save_seed(std::span<const NamedTensor> tensors, const StateMap& state);
 

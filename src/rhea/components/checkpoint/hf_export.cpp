@@ -20,16 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 using safetensors::TensorSource;
 
-constexpr const char* kCopied[] = {"generation_config.json",
-                                   "tokenizer.json",
-                                   "tokenizer_config.json",
-                                   "special_tokens_map.json",
-                                   "added_tokens.json",
-                                   "vocab.json",
-                                   "merges.txt",
-                                   "vocab.txt",
-                                   "tokenizer.model",
-                                   "chat_template.jinja"};
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "vocab.txt",
+                                           "tokenizer.model",
+                                           "chat_template.jinja"};
 
 std::string_view long_name(DType dtype) {
   switch (dtype) {
@@ -111,6 +110,24 @@ void write_config(const fs::path& folder, const HfAssets& assets, DType dtype) {
   write_file_atomic(folder / "config.json", json.dump(2) + "\n");
 }
 
+bool copy_if_there(const fs::path& from, const char* name, const fs::path& to) {
+  if (from.empty() || !fs::exists(from / name)) return false;
+  write_file_atomic(to / name, read_file(from / name));
+  return true;
+}
+
+void copy_tokenizer(const fs::path& from, const fs::path& to) {
+  bool any = false;
+  if (fs::is_regular_file(from)) {
+    write_file_atomic(to / "tokenizer.json", read_file(from));
+    any = true;
+  } else {
+    for (const char* name : kTokenizerFiles) any = copy_if_there(from, name, to) || any;
+  }
+  if (!any)
+    log::warning("checkpoint", "The export has no tokenizer files: {} has none.", from.string());
+}
+
 }  // namespace
 
 void export_hf(const fs::path& path, std::span<const NamedTensor> tensors, const KeyMap& key_map,
@@ -126,11 +143,8 @@ void export_hf(const fs::path& path, std::span<const NamedTensor> tensors, const
     options.like = index_of(assets.folder);
     safetensors::write_sharded(temporary, std::move(sources), options);
     write_config(temporary, assets, dtype);
-    for (const char* name : kCopied) {
-      const fs::path from = assets.folder / name;
-      if (!assets.folder.empty() && fs::exists(from))
-        write_file_atomic(temporary / name, read_file(from));
-    }
+    copy_if_there(assets.folder, "generation_config.json", temporary);
+    copy_tokenizer(assets.tokenizer.empty() ? assets.folder : assets.tokenizer, temporary);
   });
 }
 

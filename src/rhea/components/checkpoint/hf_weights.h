@@ -18,10 +18,12 @@ int import_hf(const std::filesystem::path& folder, const KeyMap& key_map,
               std::span<const NamedTensor> targets);
 
 // What an export holds besides weights: config.json (`config_json`, or the file of `folder` when
-// that is empty) with its torch_dtype set, tokenizer files and generation_config.json of `folder`,
-// which also lends its shard index.
+// that is empty) with its torch_dtype set, generation_config.json of `folder`, which also lends its
+// shard index, and the tokenizer files of `tokenizer` (a folder or a tokenizer.json; empty: of
+// `folder`).
 struct HfAssets {
   std::filesystem::path folder;
+  std::filesystem::path tokenizer = {};
   std::string config_json = {};
 };
 

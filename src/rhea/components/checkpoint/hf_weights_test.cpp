@@ -116,13 +116,40 @@ TEST_F(HfWeights, LoadThenExportGivesTheSameTensors) {
   EXPECT_EQ(read_file(out / "tokenizer.json"), "{}");
 }
 
+TEST_F(HfWeights, TheTokenizerOfTheRunIsExported) {
+  fs::create_directories(folder_ / "assets");
+  std::ofstream(folder_ / "assets/tokenizer.json") << "the assets'";
+  fs::create_directories(folder_ / "own");
+  std::ofstream(folder_ / "own/tokenizer.json") << "the run's";
+  std::ofstream(folder_ / "own/tokenizer_config.json") << "{}";
+  fs::create_directories(folder_ / "empty");
+  const auto exported = [&](const fs::path& tokenizer) {
+    fs::remove_all(folder_ / "out");
+    testing::internal::CaptureStdout();
+    export_hf(folder_ / "out", model_.tensors(), map_,
+              {.folder = folder_ / "assets", .tokenizer = tokenizer, .config_json = "{}"},
+              DType::f32);
+    return testing::internal::GetCapturedStdout();
+  };
+  exported("");
+  EXPECT_EQ(read_file(folder_ / "out/tokenizer.json"), "the assets'");
+  exported(folder_ / "own");
+  EXPECT_EQ(read_file(folder_ / "out/tokenizer.json"), "the run's");
+  EXPECT_TRUE(fs::exists(folder_ / "out/tokenizer_config.json"));
+  exported(folder_ / "own/tokenizer.json");
+  EXPECT_EQ(read_file(folder_ / "out/tokenizer.json"), "the run's");
+  EXPECT_FALSE(fs::exists(folder_ / "out/tokenizer_config.json")) << "the run did not read it";
+  EXPECT_THAT(exported(folder_ / "empty"), HasSubstr("The export has no tokenizer files"));
+}
+
 TEST_F(HfWeights, K12ExportDtypeIsInTheFilesAndInTheConfig) {
   model_.embed = {1.0F, 1.00390625F};  // the second is a tie that rounds to even
   fs::create_directories(folder_ / "assets");
-  export_hf(folder_ / "step-1", model_.tensors(), map_,
-            {folder_ / "assets",
-             R"({"torch_dtype":"float32","dtype":"float32","quantization_config":{}})"},
-            DType::bf16);
+  export_hf(
+      folder_ / "step-1", model_.tensors(), map_,
+      {.folder = folder_ / "assets",
+       .config_json = R"({"torch_dtype":"float32","dtype":"float32","quantization_config":{}})"},
+      DType::bf16);
   const File file(folder_ / "step-1/model.safetensors");
   for (const auto& tensor : file.tensors()) EXPECT_EQ(tensor.dtype, ElementType::BF16);
   EXPECT_THAT(read_vector<float>(file.at("embed")), ElementsAre(1, 1));

@@ -11,10 +11,14 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 
 #include "rhea/base/error.h"
+#include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/status_line.h"
 #include "rhea/components/metrics/jsonl.h"
+#include "rhea/components/metrics/step_metrics.h"
 #include "rhea/components/metrics/tensorboard.h"
 #include "tests/support/temp_folder.h"
 
@@ -141,6 +145,34 @@ TEST_F(Metrics, AFullDiskIsNamed) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("/dev/full"));
   }
+}
+
+TEST_F(Metrics, TheStatusLineNeverSharesALineWithTheLog) {
+  testing::internal::CaptureStdout();
+  StepMetrics metrics({.dump_folder = folder_,
+                       .enable_jsonl = false,
+                       .progress = true,
+                       .machine_bytes = 1,
+                       .total_steps = 9});
+  metrics.count_step(1);
+  metrics.log_step(1, 1, 1, 1, 1, {});
+  metrics.show_progress(1);
+  log::info("train", "saved");
+  metrics.show_progress(2);
+  metrics.show_progress(3);
+  metrics.log_validation(3, 1, 1, 1);
+  log::info("train", "done");
+  log::clear_status();
+  const std::string said = testing::internal::GetCapturedStdout();
+  // What a terminal shows: text after the last erasure of each line.
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t erased = line.rfind("\033[K");
+    const std::string seen = erased == std::string::npos ? line : line.substr(erased + 3);
+    EXPECT_TRUE(seen.starts_with("[rhea] ")) << line;
+    EXPECT_THAT(seen, testing::Not(testing::HasSubstr(" left")));
+  }
+  EXPECT_THAT(said, testing::HasSubstr("step 3/9, "));
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 
 #include "rhea/base/log.h"
+#include "rhea/base/status_line.h"
 #include "rhea/base/text.h"
 
 namespace rhea::metrics {
@@ -79,7 +79,6 @@ void StepMetrics::log_step(int64_t step, double loss, double max_loss, double gr
       options_.peak_flops ? 100 * options_.flops_per_token * tps / *options_.peak_flops : NAN;
   seconds_per_step_ = elapsed / static_cast<double>(std::max<int64_t>(window_steps_, 1));
 
-  if (options_.progress) std::fputs("\r\033[K", stdout);
   const Painter paint{options_.colors};
   log::info("metrics", "{}  {}  {}  {}  {}  {}  {}", paint("31", fmt::format("step: {:2}", step)),
             paint("32", fmt::format("loss: {:8.5f}", loss)),
@@ -127,7 +126,7 @@ void StepMetrics::log_validation(int64_t step, double loss, int64_t tokens, doub
   const double gib = static_cast<double>(options_.planned_bytes) / kGiB;
   const double percent = 100 * static_cast<double>(options_.planned_bytes) /
                          static_cast<double>(options_.machine_bytes);
-  if (options_.progress) std::fputs("\r\033[K", stdout);
+  const double resident = static_cast<double>(peak_resident_bytes());
   const Painter paint{options_.colors};
   log::info("metrics", "{}  {}  {}  {}", paint("33", fmt::format("validate step: {:2}", step)),
             paint("32", fmt::format("loss: {:7.4f}", loss)),
@@ -136,7 +135,10 @@ void StepMetrics::log_validation(int64_t step, double loss, int64_t tokens, doub
   write(step, {{"validation_metrics/loss", loss},
                {"validation_metrics/throughput(tps)", tps},
                {"validation_metrics/memory/max_active(GiB)", gib},
-               {"validation_metrics/memory/max_active(%)", percent}});
+               {"validation_metrics/memory/max_active(%)", percent},
+               {"validation_metrics/memory/max_reserved(GiB)", resident / kGiB},
+               {"validation_metrics/memory/max_reserved(%)",
+                100 * resident / static_cast<double>(options_.machine_bytes)}});
   exclude(seconds);
 }
 
@@ -144,9 +146,8 @@ void StepMetrics::show_progress(int64_t step) {
   if (!options_.progress || seconds_per_step_ == 0) return;
   const auto remaining =
       static_cast<int64_t>(static_cast<double>(options_.total_steps - step) * seconds_per_step_);
-  fmt::print("\r\033[Kstep {}/{}, {}:{:02}:{:02} left", step, options_.total_steps,
-             remaining / 3600, remaining / 60 % 60, remaining % 60);
-  std::fflush(stdout);
+  log::show_status(fmt::format("step {}/{}, {}:{:02}:{:02} left", step, options_.total_steps,
+                               remaining / 3600, remaining / 60 % 60, remaining % 60));
 }
 
 void StepMetrics::write(int64_t step, const std::vector<Metric>& metrics) {

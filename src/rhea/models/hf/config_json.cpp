@@ -36,15 +36,12 @@ constexpr std::string_view kNoEffect[] = {"architectures",
                                           "_name_or_path",
                                           "max_window_layers",
                                           "is_llama_config",
-                                          "rope_interleaved",
                                           "_attn_implementation_autoset",
                                           "id2label",
                                           "label2id",
                                           "output_attentions",
                                           "output_hidden_states",
                                           "return_dict",
-                                          "chunk_size_feed_forward",
-                                          "is_encoder_decoder",
                                           "tokenizer_class",
                                           "keys_to_ignore_at_inference",
                                           "problem_type",
@@ -282,6 +279,10 @@ PublishedConfig parse_config(std::string_view text, std::string_view origin_view
   top.only("hidden_act", {"silu"});
   top.only("attention_dropout", {0, 0.0});
   top.only("use_sliding_window", {false});
+  top.only("rope_interleaved", {false});  // pairs are (i, i + R/2)
+  top.only("is_encoder_decoder", {false});
+  top.only("chunk_size_feed_forward", {0});
+  top.only("is_decoder", {true, false});  // causal either way
   if (qwen3) {
     top.raw("sliding_window");  // only read together with use_sliding_window
     if (top.has("layer_types")) {

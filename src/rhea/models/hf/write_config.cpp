@@ -1,5 +1,6 @@
 // config.json of an exported native model, in the spelling of Transformers 5.
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -69,6 +70,46 @@ std::string write_config(const nn::Decoder::Config& model) {
   return made.dump(2) + "\n";
 }
 
+namespace {
+
+// What a scaling does not read may differ.
+void compare_rope(const nn::RopeFields& model, const nn::RopeFields& published,
+                  std::vector<std::string>& found) {
+  const nn::RopeSpec ours = model.spec(), theirs = published.spec();
+  using Scaling = nn::RopeSpec::Scaling;
+  const auto compare = [&](const char* field, const auto& a, const auto& b) {
+    if (a != b)
+      found.push_back(fmt::format("{}: the model has {}, config.json has {}", field, a, b));
+  };
+  compare("rope_theta", ours.theta, theirs.theta);
+  compare("rope_type", model.scaling, published.scaling);
+  if (ours.scaling != theirs.scaling || ours.scaling == Scaling::none) return;
+  compare("rope factor", ours.factor, theirs.factor);
+  if (ours.scaling != Scaling::linear)
+    compare("original_max_position_embeddings", ours.original_max, theirs.original_max);
+  if (ours.scaling == Scaling::llama3) {
+    compare("low_freq_factor", ours.low_freq_factor, theirs.low_freq_factor);
+    compare("high_freq_factor", ours.high_freq_factor, theirs.high_freq_factor);
+  }
+  if (ours.scaling == Scaling::yarn) {
+    compare("beta_fast", ours.beta_fast, theirs.beta_fast);
+    compare("beta_slow", ours.beta_slow, theirs.beta_slow);
+    compare("truncate", ours.truncate, theirs.truncate);
+    compare("mscale", ours.mscale, theirs.mscale);
+    compare("mscale_all_dim", ours.mscale_all_dim, theirs.mscale_all_dim);
+  }
+  if (ours.scaling == Scaling::longrope) {
+    compare("short_factor", fmt::format("{}", fmt::join(ours.short_factor, ", ")),
+            fmt::format("{}", fmt::join(theirs.short_factor, ", ")));
+    compare("long_factor", fmt::format("{}", fmt::join(ours.long_factor, ", ")),
+            fmt::format("{}", fmt::join(theirs.long_factor, ", ")));
+  }
+  if (ours.scaling == Scaling::yarn || ours.scaling == Scaling::longrope)
+    compare("attention_factor", ours.attention_factor, theirs.attention_factor);
+}
+
+}  // namespace
+
 std::vector<std::string> differences(const nn::Decoder::Config& model,
                                      const PublishedConfig& published) {
   std::vector<std::string> found;
@@ -90,12 +131,15 @@ std::vector<std::string> differences(const nn::Decoder::Config& model,
   compare("vocab_size", model.vocab_size(), sizes.vocab_size);
   compare("rms_norm_eps", model.norm->eps, sizes.norm_eps);
   compare("tie_word_embeddings", model.tie_word_embeddings, sizes.tied);
+  compare("q_norm and k_norm", attention.qk_norm, sizes.qk_norm);
+  compare("attention_bias", qkv.bias, sizes.qkv_bias);
+  if (qkv.bias == sizes.qkv_bias)
+    compare("attention_bias (o_proj)", attention.wo->bias, sizes.o_bias);
+  compare("mlp_bias", model.layers[0]->feed_forward->w1->bias, sizes.mlp_bias);
   if (const auto* rope = attention.rope.as<nn::RopeFields>()) {
-    compare("rope_theta", rope->theta, published.rope.theta);
-    compare("rope_type", rope->scaling, published.rope.scaling);
-    compare("rope factor", rope->factor, published.rope.factor);
     compare("max_position_embeddings", rope->max_position_embeddings,
             published.rope.max_position_embeddings);
+    compare_rope(*rope, published.rope, found);
   }
   return found;
 }

@@ -1,0 +1,28 @@
+// Where a model that `rhea generate` and `rhea score` are given lies, and what its files say.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "rhea/components/tokenizer/tokenizer.h"
+
+namespace rhea {
+
+// A folder with weights: of Hugging Face files, or a checkpoint of our own.
+struct ModelFolder {
+  std::filesystem::path path;
+  bool is_native = false;
+  std::string config_json;  // text in Hugging Face's fields
+  std::string config_name;  // where it comes from, for messages
+  std::string family;       // of a native checkpoint: whose names its tensors have
+  std::filesystem::path tokenizer;
+};
+
+// Throws Error for a folder that is neither, naming the checkpoints below it where there are some.
+ModelFolder find_model(const std::filesystem::path& folder);
+
+// One line when config.json or generation_config.json of `folder` name other ends of text than the
+// tokenizer, which is the one that counts; else empty.
+std::string eos_disagreement(const tokenizer::Tokenizer& tokenizer,
+                             const std::filesystem::path& folder);
+
+}  // namespace rhea

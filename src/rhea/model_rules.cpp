@@ -1,0 +1,158 @@
+// The model is traced for one token: names and shapes are the same for any batch.
+#include "rhea/model_rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "rhea/base/error.h"
+#include "rhea/components/train_step/optimizer_groups.h"
+#include "rhea/config/pattern.h"
+#include "rhea/models/hf/config_json.h"
+#include "rhea/models/key_rules.h"
+#include "rhea/models/registry.h"
+#include "rhea/ops/ops.h"
+#include "rhea/passes/pipeline.h"
+
+namespace rhea {
+namespace {
+
+using Problems = std::vector<config::Problem>;
+
+void add(Problems& problems, std::string path, std::string value, std::string reason) {
+  problems.push_back({std::move(path), std::move(value), std::move(reason), true});
+}
+
+void check_length(const TrainerConfig& config, const nn::Decoder::Config& model,
+                  Problems& problems) {
+  for (const auto& layer : model.layers) {
+    const auto* rope = layer->attention->rope.as<nn::RopeFields>();
+    if (rope == nullptr || rope->max_position_embeddings <= 0 || rope->spec().depends_on_length() ||
+        config.training.seq_len <= rope->max_position_embeddings)
+      continue;
+    add(problems, "training.seq_len", std::to_string(config.training.seq_len),
+        fmt::format("Training sequence length {} exceeds attention RoPE maximum supported sequence "
+                    "length {}.",
+                    config.training.seq_len, rope->max_position_embeddings));
+    return;
+  }
+}
+
+void check_groups(const OptimizerConfig& optimizer, const std::vector<nn::Parameter>& parameters,
+                  Problems& problems) {
+  // Groups that are wrong in themselves are reported by the rules of the config.
+  for (const auto& group : optimizer.param_groups) {
+    const auto& name = group.optimizer_name;
+    const auto& betas = group.optimizer_kwargs.betas;
+    if ((name != "AdamW" && name != "Adam" && name != "SGD") || (betas && betas->size() != 2))
+      return;
+    try {
+      config::Pattern pattern(group.pattern);
+    } catch (const Error&) {
+      return;
+    }
+  }
+  if (optimizer.param_groups.empty()) return;
+  std::vector<std::string> fqns;
+  std::vector<int64_t> sizes;
+  for (const auto& parameter : parameters) {
+    fqns.push_back(parameter.fqn);
+    sizes.push_back(ir::num_elements(parameter.shape));
+  }
+  try {
+    train_step::assign_groups(optimizer, fqns, sizes);
+  } catch (const Error& error) {
+    add(problems, "optimizer.param_groups", "", error.what());
+  }
+}
+
+void check_recompute_texts(const ActivationCheckpointConfig& config, const ir::Graph& graph,
+                           Problems& problems) {
+  const auto& texts = config.force_recompute_mm_shapes_by_fqns;
+  // The default names a module that most models lack.
+  if (config.mode != "selective" ||
+      texts == ActivationCheckpointConfig().force_recompute_mm_shapes_by_fqns)
+    return;
+  std::set<std::string> products;
+  for (const auto& node : graph.nodes())
+    if (node.op == &ops::kDotGeneral) products.insert(graph.scope_name(node));
+  for (const std::string& text : texts) {
+    if (std::ranges::any_of(
+            products, [&](const std::string& fqn) { return fqn.find(text) != std::string::npos; }))
+      continue;
+    add(problems, "activation_checkpoint.force_recompute_mm_shapes_by_fqns", "'" + text + "'",
+        fmt::format("is in the FQN of no matrix product of the model; use a part of an FQN such as "
+                    "{}",
+                    products.empty() ? "feed_forward.w1" : *products.begin()));
+  }
+}
+
+// An export that finds a parameter without a name would fail after the last step.
+void check_names(const TrainerConfig& config, const std::vector<nn::Parameter>& parameters,
+                 Problems& problems) {
+  const auto& checkpoint = config.checkpoint;
+  const bool exports = checkpoint.last_save_model_only && checkpoint.last_save_in_hf;
+  if (!checkpoint.enable || !(exports || checkpoint.initial_load_in_hf)) return;
+  const auto& rules = models::find_family(config.model_spec.name).key_rules;
+  if (rules.empty()) return;  // the names are Hugging Face's
+  std::vector<std::string> unnamed;
+  for (const auto& parameter : parameters)
+    for (const auto& part : parameter.parts)
+      if (!models::to_hf(rules, part.fqn)) unnamed.push_back(part.fqn);
+  if (!unnamed.empty())
+    add(problems, exports ? "checkpoint.last_save_in_hf" : "checkpoint.initial_load_in_hf", "true",
+        fmt::format("{} has parameters without a Hugging Face name: {}", config.model_spec.name,
+                    fmt::join(unnamed, ", ")));
+}
+
+// Weights of another model of the same shapes would load without a word; the file beside them
+// tells.
+void check_published_config(const TrainerConfig& config, const nn::Decoder::Config& model,
+                            Problems& problems) {
+  const auto& checkpoint = config.checkpoint;
+  if (!checkpoint.enable || !checkpoint.initial_load_in_hf) return;
+  const std::filesystem::path folder = checkpoint.initial_load_path.value_or(config.hf_assets_path);
+  const auto file = folder / "config.json";
+  if (!std::filesystem::exists(file)) return;
+  try {
+    const auto found = models::hf::differences(model, models::hf::read_config(file));
+    if (found.empty()) return;
+    problems.push_back(
+        {"checkpoint.initial_load_in_hf", "true",
+         fmt::format("{} is not the config of {} {}; use the flavor that it belongs to, or a "
+                     "config function that reads this file:\n    {}",
+                     file.string(), config.model_spec.name, config.model_spec.flavor,
+                     fmt::join(found, "\n    "))});
+  } catch (const Error& error) {
+    problems.push_back({"checkpoint.initial_load_in_hf", "true", error.what()});
+  }
+}
+
+}  // namespace
+
+void check_passes(const TrainerConfig& config, Problems& problems) {
+  try {
+    passes::check_pass_names(config.debug.disable_passes);
+  } catch (const Error& error) {
+    add(problems, "debug.disable_passes",
+        fmt::format("{}", fmt::join(config.debug.disable_passes, ",")), error.what());
+  }
+}
+
+void check_model(const TrainerConfig& config, Problems& problems) {
+  const auto& model = models::decoder(config.model_spec);
+  check_length(config, model, problems);
+  ir::Graph graph;
+  nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
+  const auto* chunked = config.loss.as<ChunkedLossConfig>();
+  nn::language_model_loss(trace, model, chunked != nullptr ? 1 : 0);
+  check_groups(config.optimizer, trace.parameters(), problems);
+  check_recompute_texts(config.activation_checkpoint, graph, problems);
+  check_names(config, trace.parameters(), problems);
+  check_published_config(config, model, problems);
+}
+
+}  // namespace rhea
