@@ -10,6 +10,7 @@
 
 #include "rhea/ir/attr.h"
 #include "rhea/ir/cpu_kernel.h"
+#include "rhea/ir/row_op.h"
 #include "rhea/ir/type.h"
 
 namespace rhea::ir {
@@ -96,6 +97,9 @@ struct OpDef {
   // lower one. Such ops can be fused into clusters; values of bf16/f16 type are rounded to their
   // type after each op, so fusing changes no bit.
   std::array<TileFn, 4> tile = {};
+  // Ops over the last dim: the kernel of an instruction set on tiles of whole rows, by which such
+  // ops, too, can be fused into clusters. Null: the op never runs so.
+  std::function<RowPlan(const OpInstance&, Isa)> rows;
   bool has_side_effect = false;  // never removed or merged
 };
 

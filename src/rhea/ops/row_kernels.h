@@ -16,6 +16,11 @@
 
 namespace rhea::ops {
 
+// Index of the functions of RHEA_PER_ISA that a CPU with `isa` runs.
+inline size_t vector_isa(Isa isa) {
+  return static_cast<size_t>(isa < Isa::avx512 ? isa : Isa::avx512);
+}
+
 // The code of an element type for row kernels (row_vector.h).
 inline int row_dtype(DType dtype) { return static_cast<int>(dtype); }
 static_assert(static_cast<int>(DType::f32) == 0 && static_cast<int>(DType::bf16) == 1 &&

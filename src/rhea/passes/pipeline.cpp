@@ -24,7 +24,7 @@ constexpr PassInfo kPasses[] = {
     {"prepare_in_update",
      "the optimizer writes the casts and packed copies that the next step reads"},
     {"decompose", "ops without a kernel become simpler ones", false},
-    {"fuse", "chains of elementwise ops run as one pass over memory"},
+    {"fuse", "chains of elementwise ops and ops over rows run as one pass over memory"},
     {"order", "readers of a donated buffer run before it is overwritten"},
     {"zero_copy", "slices and joins are views; results take over dying operands"},
     {"share_arena", "gradients and prepared weights lie where activations are dead"},

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 
 #include "rhea/base/log.h"
 #include "rhea/base/status_line.h"

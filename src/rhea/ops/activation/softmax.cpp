@@ -8,6 +8,7 @@
 #include "rhea/ops/ops.h"
 #include "rhea/ops/reduce/reduce_kernel.h"
 #include "rhea/ops/row.h"
+#include "rhea/ops/row_kernels.h"
 
 namespace rhea::ops {
 namespace {
@@ -43,6 +44,23 @@ KernelPlan rows_plan(const OpInstance& op, void (*run)(const KernelArgs&)) {
   plan.state = std::move(state);
   plan.run = run;
   return plan;
+}
+
+ir::RowPlan on_row_tiles(const OpInstance& op, std::string_view roles,
+                         void (*run)(const KernelArgs&)) {
+  auto kernel = std::make_shared<RowKernel<RowsState>>();
+  kernel->run = run;
+  kernel->state.rows = std::numeric_limits<int64_t>::max();  // the grid of a tile is its rows
+  kernel->state.n = op.in[0].shape.back();
+  return {roles, kernel, run_on_row_tile<RowsState>};
+}
+ir::RowPlan softmax_tile(const OpInstance& op, Isa isa) {
+  constexpr void (*kRuns[])(const KernelArgs&) = RHEA_PER_ISA(run_softmax);
+  return on_row_tiles(op, "r->r", kRuns[vector_isa(isa)]);
+}
+ir::RowPlan logsumexp_tile(const OpInstance& op, Isa isa) {
+  constexpr void (*kRuns[])(const KernelArgs&) = RHEA_PER_ISA(run_logsumexp);
+  return on_row_tiles(op, "r->n", kRuns[vector_isa(isa)]);
 }
 
 // One row in f64.
@@ -202,6 +220,7 @@ const OpDef kSoftmax{
     .cost = cost_per_element(28),
     .samples = rows_samples,
     .reference = reference<true>,
+    .rows = softmax_tile,
 };
 
 const OpDef kLogSumExp{
@@ -229,6 +248,7 @@ const OpDef kLogSumExp{
         },
     .samples = rows_samples,
     .reference = reference<false>,
+    .rows = logsumexp_tile,
 };
 
 Value softmax(Value x, Where where) { return x.graph->add1(kSoftmax, {x}, {}, where); }

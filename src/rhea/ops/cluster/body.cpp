@@ -90,18 +90,19 @@ std::string cluster_body(const ir::Graph& graph) {
   for (size_t i = 0; i < graph.inputs().size(); ++i)
     numbers[static_cast<size_t>(graph.inputs()[i].value.node)] = i;
   size_t next = graph.inputs().size();
+  const auto number = [&](ir::ValueId id) {
+    return numbers[static_cast<size_t>(id.node)] + static_cast<size_t>(id.output);
+  };
   std::string text;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const ir::Node& node = graph.nodes()[n];
     if (node.op == &ir::kInput) continue;
-    RHEA_CHECK(node.outputs.size() == 1, "cluster: {} has {} results", node.op->name,
-               node.outputs.size());
-    numbers[n] = next++;
+    numbers[n] = next;
+    next += node.outputs.size();
     text += node.op->name;
     text += '(';
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      text +=
-          fmt::format("{}{}", i == 0 ? "" : ",", numbers[static_cast<size_t>(node.inputs[i].node)]);
+      text += fmt::format("{}{}", i == 0 ? "" : ",", number(node.inputs[i]));
     text += ')';
     if (!node.attrs.empty()) {
       const char* before = "{";
@@ -115,8 +116,7 @@ std::string cluster_body(const ir::Graph& graph) {
   }
   text += "->";
   for (size_t i = 0; i < graph.outputs().size(); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ",",
-                        numbers[static_cast<size_t>(graph.outputs()[i].value.node)]);
+    text += fmt::format("{}{}", i == 0 ? "" : ",", number(graph.outputs()[i].value));
   return text;
 }
 
@@ -150,7 +150,8 @@ std::vector<ir::Value> inline_cluster(ir::Graph& graph, std::span<const ir::Valu
       }
     }
     parser.expect(";");
-    values.push_back(graph.add(*op, inputs, std::move(attrs)).at(0));
+    for (const ir::Value& result : graph.add(*op, inputs, std::move(attrs)))
+      values.push_back(result);
   }
   std::vector<ir::Value> results;
   while (!parser.done()) {
@@ -158,6 +159,14 @@ std::vector<ir::Value> inline_cluster(ir::Graph& graph, std::span<const ir::Valu
     results.push_back(value());
   }
   return results;
+}
+
+std::vector<int32_t> body_nodes(const ir::Graph& body) {
+  std::vector<int32_t> nodes;
+  for (size_t n = 0; n < body.nodes().size(); ++n) {
+    if (body.nodes()[n].op != &ir::kInput) nodes.push_back(static_cast<int32_t>(n));
+  }
+  return nodes;
 }
 
 }  // namespace rhea::ops

@@ -1,23 +1,16 @@
 #include "rhea/ops/cluster/cluster.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 
 #include "rhea/base/error.h"
 #include "rhea/ops/cluster/body.h"
+#include "rhea/ops/cluster/shard.h"
+#include "rhea/ops/cluster/space.h"
 #include "rhea/ops/cluster/tiles.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::ops {
 namespace {
-
-// Values of these types are exact in f32 tiles.
-bool fits_tile(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16 ||
-         dtype == DType::boolean;
-}
 
 // The body as a graph of its own, whose first nodes are the operands; returns the results.
 std::vector<ir::Value> body_of(std::span<const ir::Type> in, const ir::Attrs& attrs,
@@ -30,20 +23,17 @@ std::vector<ir::Value> body_of(std::span<const ir::Type> in, const ir::Attrs& at
 
 std::vector<ir::Type> infer(std::span<const ir::Type> in, const ir::Attrs& attrs) {
   ir::Graph graph;
+  const auto results = body_of(in, attrs, graph);
+  if (results.empty()) throw Error("the body has no results");
+  std::string why;
+  if (!space_of(graph, body_nodes(graph), why)) throw Error("{}", why);
   std::vector<ir::Type> out;
-  for (const ir::Value& value : body_of(in, attrs, graph)) {
-    if (graph.node(value.id).op->tile[0] == nullptr)
-      throw Error("result {} is made by {}, which is not elementwise", out.size(),
+  for (const ir::Value& value : results) {
+    const Part part = part_of(graph, graph.node(value.id));
+    if (part == Part::none || part == Part::spread)
+      throw Error("result {} is made by {}, which computes nothing", out.size(),
                   graph.node(value.id).op->name);
     out.push_back(value.type());
-  }
-  if (out.empty()) throw Error("the body has no results");
-  for (const ir::Node& node : graph.nodes()) {
-    if (node.op == &ir::kInput) continue;
-    if (!can_cluster(graph, node)) throw Error("{} cannot run on tiles of f32", node.op->name);
-    if (node.outputs[0].shape != out[0].shape)
-      throw Error("all values of a cluster have one shape, got {} from {} beside {}",
-                  ir::to_string(node.outputs[0]), node.op->name, ir::to_string(out[0]));
   }
   return out;
 }
@@ -64,27 +54,11 @@ ir::Cost cost(const ir::OpInstance& op) {
   return total;
 }
 
-// Operands get the letters of the result's dims along which they vary.
 std::string shard(const ir::OpInstance& op) {
   ir::Graph graph;
-  body_of(op.in, *op.attrs, graph);
-  const auto letter = [](size_t dim) { return static_cast<char>('a' + dim); };
-  std::vector<std::string> operands(op.in.size());
-  for (size_t i = 0; i < op.in.size(); ++i) {
-    for (size_t dim = 0; dim < op.in[i].shape.size(); ++dim) operands[i] += letter(dim);
-  }
-  for (const ir::Node& node : graph.nodes()) {
-    if (node.op->name != "broadcast_in_dim") continue;
-    const auto operand = static_cast<size_t>(node.inputs[0].node);
-    const auto& dims = node.attrs.list("dims");
-    for (size_t i = 0; i < dims.size(); ++i)
-      operands[operand][i] =
-          op.in[operand].shape[i] == 1 ? '1' : letter(static_cast<size_t>(dims[i]));
-  }
-  std::string result;
-  for (size_t dim = 0; dim < op.out[0].shape.size(); ++dim) result += letter(dim);
-  return fmt::format("{}->{}", fmt::join(operands, ","),
-                     fmt::join(std::vector<std::string>(op.out.size(), result), ","));
+  for (const ir::Value& value : body_of(op.in, *op.attrs, graph))
+    graph.output(fmt::format("{}", graph.outputs().size()), value);
+  return shard_of_body(graph);
 }
 
 std::vector<ir::Sample> samples() {
@@ -97,6 +71,7 @@ std::vector<ir::Sample> samples() {
   };
   const ir::Type wide{DType::f32, {5, 700}};
   const ir::Type narrow{DType::bf16, {3, 70}};
+  const ir::Type rows{DType::f32, {300, 2, 65}}, tables{DType::f32, {3, 8}};
   ir::Sample mask = of("mask", {wide, wide}, "compare(0,1){direction=\"GT\"};select(2,0,1);->3,2");
   mask.check_vjp = false;
   return {
@@ -108,6 +83,26 @@ std::vector<ir::Sample> samples() {
       of("splat", {{DType::f16, {4, 33}}},
          "constant(){dtype=f16,shape=[4,33],value=0.1};multiply(0,1);->2"),
       mask,
+      // x - max over a row, exp, and its share of the sum: numbers of rows go back along the row
+      of("softmax", {{DType::f32, {6, 3, 77}}},
+         "reduce_max(0){dims=[2]};broadcast_in_dim(1){dims=[0,1],shape=[6,3,77]};subtract(0,2);"
+         "exponential(3);reduce_sum(4){dims=[2]};broadcast_in_dim(5){dims=[0,1],shape=[6,3,77]};"
+         "divide(4,6);->7,1"),
+      // arithmetic on numbers of rows, with a splat and an operand of their shape
+      of("numbers", {{DType::f32, {40, 333}}, {DType::f32, {40}}},
+         "multiply(0,0);reduce_sum(2){dims=[1]};constant(){dtype=f32,shape=[40],value=0.5};"
+         "multiply(3,4);add(5,1);broadcast_in_dim(6){dims=[0],shape=[40,333]};add(0,7);->6,8"),
+      of("norm", {{DType::bf16, {37, 130}}, {DType::bf16, {37, 130}}, {DType::bf16, {130}}},
+         "add(0,1);rms_norm(3,2){eps=1e-05,weight_offset=0};->3,4"),
+      // blocks of rows, whose parts of the weight gradient are joined in a second phase
+      of("norm_grad", {{rows}, {DType::f32, {65}}, {rows}, {DType::bf16, {300, 2, 65}}},
+         "negate(2);rms_norm_grad(0,1,4){eps=1e-05,weight_offset=1};convert(3){dtype=f32};"
+         "add(5,7);->8,6"),
+      of("layer_norm_grad", {{wide}, {DType::f32, {700}}, {wide}},
+         "layer_norm_grad(0,1,2){eps=1e-05,has_bias=1,has_weight=1};add(3,2);->6,5,4"),
+      of("rotated_norm",
+         {{DType::f32, {21, 5, 20}}, {DType::f32, {20}}, tables, tables, {DType::i32, {21}}},
+         "rms_norm(0,1){eps=1e-05,weight_offset=0};rope(5,2,3,4){interleaved=0,inverse=0};->6"),
   };
 }
 
@@ -119,55 +114,6 @@ ir::CpuKernel kernel(std::string_view name) {
 }
 
 }  // namespace
-
-std::optional<Spread> spread_of(const ir::Type& operand, const ir::Node& broadcast) {
-  const ir::Shape& shape = broadcast.outputs[0].shape;
-  const auto& dims = broadcast.attrs.list("dims");
-  // Dims of the result over which the operand varies; they must lie side by side, in order.
-  int64_t first = -1, last = -1, period = 1;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (operand.shape[i] == 1) continue;
-    if (first < 0) first = dims[i];
-    if (last >= 0) {
-      for (int64_t d = last + 1; d < dims[i]; ++d) {
-        if (shape[static_cast<size_t>(d)] != 1) return std::nullopt;
-      }
-    }
-    if (dims[i] <= last) return std::nullopt;
-    last = dims[i];
-    period *= operand.shape[i];
-  }
-  Spread spread{1, period};
-  if (first < 0) spread.repeat = std::max<int64_t>(1, ir::num_elements(shape));
-  for (int64_t d = last + 1; first >= 0 && d < static_cast<int64_t>(shape.size()); ++d)
-    spread.repeat *= shape[static_cast<size_t>(d)];
-  return spread;
-}
-
-bool can_cluster(const ir::Graph& graph, const ir::Node& node) {
-  if (node.outputs.size() != 1) return false;
-  const ir::Type& result = node.outputs[0];
-  if (!fits_tile(result.dtype) || result.layout != ir::Layout::row_major) return false;
-  if (node.op == &ir::kConstant) return true;
-  for (const ir::ValueId id : node.inputs) {
-    const ir::Type& type = graph.type(id);
-    if (!fits_tile(type.dtype) || type.layout != ir::Layout::row_major) return false;
-  }
-  const std::string_view op = node.op->name;
-  if (op == "broadcast_in_dim") return spread_of(graph.type(node.inputs[0]), node).has_value();
-  if (node.op->tile[0] == nullptr || node.inputs.size() > 3) return false;
-  for (const ir::ValueId id : node.inputs) {
-    if (graph.type(id).shape != result.shape) return false;
-  }
-  // Flags are 0 and 1 in tiles: only these ops make or read them so.
-  if (result.dtype == DType::boolean) return op == "compare";
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (graph.type(node.inputs[i]).dtype == DType::boolean &&
-        !(op == "convert" || (op == "select" && i == 0)))
-      return false;
-  }
-  return true;
-}
 
 const ir::OpDef kCluster{
     .name = "cluster",

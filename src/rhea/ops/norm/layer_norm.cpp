@@ -157,6 +157,7 @@ const OpDef kLayerNorm{
         },
     .samples = [] { return samples(false); },
     .reference = reference_forward,
+    .rows = layer_norm_tile,
 };
 
 const OpDef kLayerNormGrad{
@@ -180,6 +181,7 @@ const OpDef kLayerNormGrad{
         },
     .samples = [] { return samples(true); },
     .reference = reference_backward,
+    .rows = layer_norm_grad_tile,
 };
 
 Value layer_norm(Value x, std::optional<Value> w_D, std::optional<Value> b_D, double eps,

@@ -85,7 +85,7 @@ void run_backward(const KernelArgs& args) {
   const auto& state = *static_cast<const NormState*>(args.state);
   if (args.phase == 1) {
     for (int sum = 0; sum < state.num_sums; ++sum)
-      sum_partials<A>(args, state, args.out[1 + sum].as<A>(), sum);
+      state.sums.join(args, sum, args.out[1 + sum].as<A>());
     return;
   }
   const T* w = state.has_weight ? args.in[1].as<const T>() : nullptr;
@@ -121,6 +121,18 @@ KernelPlan plan_grad_vectors(const OpInstance& op, Isa isa) {
 }
 
 }  // namespace
+
+ir::RowPlan layer_norm_tile(const OpInstance& op, Isa isa) {
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA(layer_norm_rows);
+  constexpr std::string_view kRoles[] = {"r->r", "rv->r", "rvv->r"};
+  return plan_norm_tile(op, kRoles[op.in.size() - 1], false, kRows[vector_isa(isa)]);
+}
+ir::RowPlan layer_norm_grad_tile(const OpInstance& op, Isa isa) {
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA(layer_norm_grad_rows);
+  constexpr std::string_view kRoles[2][3] = {{"rr->r", "rr->rs", ""}, {"", "rvr->rs", "rvr->rss"}};
+  return plan_norm_tile(op, kRoles[op.in.size() - 2][op.out.size() - 1], true,
+                        kRows[vector_isa(isa)]);
+}
 
 std::vector<ir::CpuKernel> layer_norm_kernels() {
   auto kernels = row_kernels("layer_norm.vectors", plan_vectors);

@@ -8,9 +8,6 @@
 namespace rhea::ops {
 namespace {
 
-// About 32 KB of x: enough to hide the cost of taking an item, little enough to balance.
-constexpr int64_t kBlockElements = 16384;
-
 std::shared_ptr<NormState> make_state(const ir::OpInstance& op,
                                       void (*rows_kernel)(const NormRows&)) {
   auto state = std::make_shared<NormState>();
@@ -22,7 +19,8 @@ std::shared_ptr<NormState> make_state(const ir::OpInstance& op,
   if (op.attrs->has("has_weight")) state->has_weight = op.attrs->flag("has_weight");
   if (op.attrs->has("has_bias")) state->has_bias = op.attrs->flag("has_bias");
   const int64_t per_token = std::max<int64_t>(state->rows.per_token * state->rows.width, 1);
-  state->block_tokens = std::max<int64_t>(1, kBlockElements / per_token);
+  // About 32 KB of x: enough to hide the cost of taking an item, little enough to balance.
+  state->block_tokens = std::max<int64_t>(1, RowSums::kBlockElements / per_token);
   return state;
 }
 
@@ -56,7 +54,7 @@ void run_norm_grad_rows(const ir::KernelArgs& args) {
   const auto& state = *static_cast<const NormState*>(args.state);
   if (args.phase == 1) {
     for (int sum = 0; sum < state.num_sums; ++sum)
-      sum_partials<float>(args, state, args.out[1 + sum].as<float>(), sum);
+      state.sums.join(args, sum, args.out[1 + sum].as<float>());
     return;
   }
   const ir::Buffer& dy = args.in[state.has_weight ? 2 : 1];
@@ -75,9 +73,8 @@ void run_norm_grad_rows(const ir::KernelArgs& args) {
 
 ir::KernelPlan plan_norm(const ir::OpInstance& op, void (*rows_kernel)(const NormRows&)) {
   const auto state = make_state(op, rows_kernel);
-  state->num_blocks = div_up(state->rows.tokens, state->block_tokens);
   ir::KernelPlan plan;
-  plan.grid = {state->num_blocks};
+  plan.grid = {div_up(state->rows.tokens, state->block_tokens)};
   plan.state = state;
   if (rows_kernel) plan.run = run_norm_rows;
   plan.in_place = {{0, 0}};
@@ -89,13 +86,12 @@ ir::KernelPlan plan_norm(const ir::OpInstance& op, void (*rows_kernel)(const Nor
 ir::KernelPlan plan_norm_grad(const ir::OpInstance& op, std::initializer_list<int> strided,
                               int num_sums, void (*rows_kernel)(const NormRows&)) {
   const auto state = make_state(op, rows_kernel);
-  state->block_tokens = std::max(state->block_tokens, div_up(state->rows.tokens, kMaxPartials));
-  state->num_blocks = div_up(state->rows.tokens, state->block_tokens);
+  state->sums = row_sums(op.in[0].shape);
+  state->block_tokens = state->sums.block_tokens;
   state->num_sums = num_sums;
   ir::KernelPlan plan;
-  plan.grid = {state->num_blocks, div_up(state->rows.width, kColumnChunk)};
-  plan.workspace_bytes = num_sums * state->num_blocks * state->padded_width() *
-                         dtype_size(accum_dtype(op.in[0].dtype));
+  plan.grid = {state->sums.num_blocks, state->sums.column_items()};
+  plan.workspace_bytes = state->sums.workspace_bytes(num_sums, accum_dtype(op.in[0].dtype));
   plan.state = state;
   if (rows_kernel) plan.run = run_norm_grad_rows;
   plan.in_place = {{0, 0}};
@@ -105,8 +101,43 @@ ir::KernelPlan plan_norm_grad(const ir::OpInstance& op, std::initializer_list<in
     plan.in_place.emplace_back(i, 0);
     plan.strided_in |= has_rows << i;
   }
-  plan.note = fmt::format("{} blocks of {} tokens", state->num_blocks, state->block_tokens);
+  plan.note = fmt::format("{} blocks of {} tokens", state->sums.num_blocks, state->block_tokens);
   return plan;
+}
+
+namespace {
+
+void run_norm_tile(const ir::RowTile& tile) {
+  const auto& state = *static_cast<const NormState*>(tile.state);
+  NormRows rows{};
+  rows.dtype = row_dtype(state.dtype);
+  rows.in_tiles = true;
+  rows.end = tile.rows;
+  rows.per_token = 1;
+  rows.width = rows.x_stride = rows.y_stride = rows.dy_stride = tile.width;
+  rows.eps = static_cast<float>(state.eps);
+  rows.offset = static_cast<float>(state.offset);
+  int operand = 0, result = 0;
+  rows.x = tile.in[operand++];
+  if (state.has_weight) rows.w = tile.in[operand++];
+  rows.y = tile.out[result++];
+  if (state.grad) {
+    rows.dy = tile.in[operand];
+    if (state.has_weight) rows.dw = tile.out[result++];
+    if (state.has_bias) rows.db = tile.out[result];
+  } else if (state.has_bias) {
+    rows.b = tile.in[operand];
+  }
+  state.rows_kernel(rows);
+}
+
+}  // namespace
+
+ir::RowPlan plan_norm_tile(const ir::OpInstance& op, std::string_view roles, bool grad,
+                           void (*rows_kernel)(const NormRows&)) {
+  const auto state = make_state(op, rows_kernel);
+  state->grad = grad;
+  return {roles, state, run_norm_tile};
 }
 
 }  // namespace rhea::ops

@@ -6,9 +6,11 @@
 namespace rhea::ops {
 
 // Rows of tokens [begin, end): token t has `per_token` rows of `width` elements, side by side.
-// Strides (of tokens) in elements. dtype: 0 f32, 1 bf16, 2 f16.
+// Strides (of tokens) in elements. dtype: 0 f32, 1 bf16, 2 f16; with in_tiles everything lies as
+// f32 values of that type, and results are rounded by the caller.
 struct NormRows {
   int dtype;
+  bool in_tiles;
   int64_t begin, end, per_token, width;
   float eps, offset;
   const void *x, *w, *b, *dy;  // w and b: null where the node has none; dy: gradient only

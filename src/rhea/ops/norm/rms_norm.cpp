@@ -141,6 +141,7 @@ const OpDef kRmsNorm{
         },
     .samples = samples,
     .reference = reference,
+    .rows = rms_norm_tile,
 };
 
 const OpDef kRmsNormGrad{
@@ -165,6 +166,7 @@ const OpDef kRmsNormGrad{
         },
     .samples = grad_samples,
     .reference = reference,
+    .rows = rms_norm_grad_tile,
 };
 
 Value rms_norm(Value x, Value w_D, double eps, double weight_offset, Where where) {

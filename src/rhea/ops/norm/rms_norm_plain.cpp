@@ -70,7 +70,7 @@ template <class T>
 void run_backward(const KernelArgs& args) {
   using A = Accum<T>;
   const auto& state = *static_cast<const NormState*>(args.state);
-  if (args.phase == 1) return sum_partials<A>(args, state, args.out[1].as<A>(), 0);
+  if (args.phase == 1) return state.sums.join(args, 0, args.out[1].as<A>());
   const RmsRow<T> row = row_of<T>(args, state);
   for (int64_t block = args.begin; block < args.end; ++block) {
     A* dw = state.partial<A>(args, block, 0);
@@ -98,6 +98,15 @@ KernelPlan plan_grad_vectors(const OpInstance& op, Isa isa) {
 }
 
 }  // namespace
+
+ir::RowPlan rms_norm_tile(const OpInstance& op, Isa isa) {
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA(rms_norm_rows);
+  return plan_norm_tile(op, "rv->r", false, kRows[vector_isa(isa)]);
+}
+ir::RowPlan rms_norm_grad_tile(const OpInstance& op, Isa isa) {
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA(rms_norm_grad_rows);
+  return plan_norm_tile(op, "rvr->rs", true, kRows[vector_isa(isa)]);
+}
 
 std::vector<ir::CpuKernel> rms_norm_kernels() {
   auto kernels = row_kernels("rms_norm.vectors", plan_vectors);

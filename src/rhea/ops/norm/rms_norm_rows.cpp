@@ -8,6 +8,24 @@ RHEA_INLINE f32x16 inverse_rms(const float (&squares)[kLanes], const ops::NormRo
   return rsqrt(load(squares) / static_cast<float>(a.width) + a.eps);
 }
 
+// Elements of a tile: f32, with what is rounded inside rounded as E.
+template <class E>
+struct InTile : ElementF32 {
+  RHEA_INLINE f32x16 round(f32x16 v) { return E::round(v); }
+};
+
+template <class F>
+RHEA_INLINE void with_element_of(const ops::NormRows& a, F&& f) {
+  with_element(
+      a.dtype, [&](auto element) __attribute__((always_inline)) {
+        using E = decltype(element);
+        if (a.in_tiles)
+          f(InTile<E>{});
+        else
+          f(E{});
+      });
+}
+
 template <class E>
 void forward(const ops::NormRows& a) {
   for_row_groups<E>(a, [&](const RowGroup& group) {
@@ -69,10 +87,10 @@ void backward(const ops::NormRows& a) {
 }  // namespace
 
 void rms_norm_rows(const ops::NormRows& a) {
-  with_element(a.dtype, [&](auto element) { forward<decltype(element)>(a); });
+  with_element_of(a, [&](auto element) { forward<decltype(element)>(a); });
 }
 void rms_norm_grad_rows(const ops::NormRows& a) {
-  with_element(a.dtype, [&](auto element) { backward<decltype(element)>(a); });
+  with_element_of(a, [&](auto element) { backward<decltype(element)>(a); });
 }
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE

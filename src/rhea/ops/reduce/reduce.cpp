@@ -7,6 +7,7 @@
 #include "rhea/ops/ops.h"
 #include "rhea/ops/reduce/reduce_kernel.h"
 #include "rhea/ops/row.h"
+#include "rhea/ops/row_kernels.h"
 
 namespace rhea::ops {
 namespace {
@@ -86,7 +87,7 @@ KernelPlan tiles_plan(const OpInstance& op, bool max, void (*run)(const KernelAr
   s.out = op.out[0].dtype;
   const int64_t outputs = s.outer * s.inner;
   // A run of neighbours or a block of columns of about 64 KB to 1 MB.
-  s.chunk = s.inner == 1 ? 16384 : 1024;
+  s.chunk = s.inner == 1 ? ReduceState::kRun : 1024;
   s.num_chunks = std::max<int64_t>(1, div_up(s.reduced, s.chunk));
   s.num_column_blocks = div_up(s.inner, ReduceState::kColumns);
   KernelPlan plan;
@@ -98,6 +99,19 @@ KernelPlan tiles_plan(const OpInstance& op, bool max, void (*run)(const KernelAr
   }
   plan.state = std::move(state);
   return plan;
+}
+
+// Rows of the last dim that are one run.
+ir::RowPlan on_row_tiles(const OpInstance& op, Isa isa, bool max) {
+  constexpr void (*kRuns[])(const KernelArgs&) = RHEA_PER_ISA(run_reduce);
+  const int64_t last = op.in[0].rank() - 1, width = last < 0 ? 0 : op.in[0].shape.back();
+  if (op.attrs->list("dims") != Dims{last} || width > ReduceState::kRun) return {};
+  auto kernel = std::make_shared<RowKernel<ReduceState>>();
+  kernel->run = kRuns[vector_isa(isa)];
+  kernel->state.reduced = kernel->state.chunk = width;
+  kernel->state.num_chunks = kernel->state.num_column_blocks = 1;
+  kernel->state.max = max;
+  return {"r->n", kernel, run_on_row_tile<ReduceState>};
 }
 
 // Any type and any dims: one output element at a time, groups of 32 as in the vector kernels.
@@ -304,6 +318,7 @@ const OpDef kReduceSum{
     .cost = reduce_cost,
     .samples = reduce_samples,
     .reference = [](const ReferenceArgs& args) { reference(args, false); },
+    .rows = [](const OpInstance& op, Isa isa) { return on_row_tiles(op, isa, false); },
 };
 
 const OpDef kReduceMax{
@@ -316,6 +331,7 @@ const OpDef kReduceMax{
     .cost = reduce_cost,
     .samples = reduce_samples,
     .reference = [](const ReferenceArgs& args) { reference(args, true); },
+    .rows = [](const OpInstance& op, Isa isa) { return on_row_tiles(op, isa, true); },
 };
 
 Value reduce_sum(Value x, Dims dims, Where where) {

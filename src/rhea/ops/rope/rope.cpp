@@ -106,6 +106,7 @@ const OpDef kRope{
         },
     .samples = samples,
     .reference = reference,
+    .rows = rope_tile,
 };
 
 Value rope(Value x_TNH, Value cos_SP, Value sin_SP, Value positions_T, bool interleaved,

@@ -53,17 +53,22 @@ void run(const KernelArgs& args) {
   }
 }
 
-void run_rows(const KernelArgs& args) {
-  const auto& state = *static_cast<const State*>(args.state);
+RopeRows rows_of_state(const State& state) {
   RopeRows rows{};
-  rows.dtype = row_dtype(state.dtype);
   rows.interleaved = state.interleaved;
   rows.inverse = state.inverse;
+  rows.width = state.width;
+  rows.pairs = state.pairs;
+  return rows;
+}
+
+void run_rows(const KernelArgs& args) {
+  const auto& state = *static_cast<const State*>(args.state);
+  RopeRows rows = rows_of_state(state);
+  rows.dtype = row_dtype(state.dtype);
   rows.begin = args.begin * state.block;
   rows.end = std::min(args.end * state.block, state.tokens);
   rows.heads = state.heads;
-  rows.width = state.width;
-  rows.pairs = state.pairs;
   rows.x = args.in[0].data;
   rows.x_stride = args.in[0].row_stride;
   rows.cos = args.in[1].as<const float>();
@@ -74,7 +79,25 @@ void run_rows(const KernelArgs& args) {
   state.rows_kernel(rows);
 }
 
-KernelPlan plan_rope(const OpInstance& op, void (*rows_kernel)(const RopeRows&)) {
+// The heads of one token after another: a tile need not begin or end with a token.
+void run_tile(const ir::RowTile& tile) {
+  const auto& state = *static_cast<const State*>(tile.state);
+  RopeRows rows = rows_of_state(state);
+  rows.dtype = row_dtype(DType::f32);
+  rows.cos = static_cast<const float*>(tile.in[1]);
+  rows.sin = static_cast<const float*>(tile.in[2]);
+  for (int64_t r = 0; r < tile.rows; r += rows.heads) {
+    const int64_t head = (tile.first + r) % state.heads;
+    rows.heads = std::min(state.heads - head, tile.rows - r);
+    rows.positions = static_cast<const int32_t*>(tile.in[3]) + (tile.first + r) / state.heads;
+    rows.end = 1;
+    rows.x = static_cast<const float*>(tile.in[0]) + r * state.width;
+    rows.y = tile.out[0] + r * state.width;
+    state.rows_kernel(rows);
+  }
+}
+
+std::shared_ptr<State> make_state(const OpInstance& op, void (*rows_kernel)(const RopeRows&)) {
   auto state = std::make_shared<State>();
   const ir::Shape& shape = op.in[0].shape;
   state->dtype = op.in[0].dtype;
@@ -87,6 +110,11 @@ KernelPlan plan_rope(const OpInstance& op, void (*rows_kernel)(const RopeRows&))
       std::max<int64_t>(1, kBlockElements / std::max<int64_t>(state->heads * state->width, 1));
   state->interleaved = op.attrs->flag("interleaved");
   state->inverse = op.attrs->flag("inverse");
+  return state;
+}
+
+KernelPlan plan_rope(const OpInstance& op, void (*rows_kernel)(const RopeRows&)) {
+  const auto state = make_state(op, rows_kernel);
   KernelPlan plan;
   plan.grid = {div_up(state->tokens, state->block)};
   plan.in_place = {{0, 0}};
@@ -103,6 +131,11 @@ KernelPlan plan_vectors(const OpInstance& op, Isa isa) {
 }
 
 }  // namespace
+
+ir::RowPlan rope_tile(const OpInstance& op, Isa isa) {
+  constexpr void (*kRows[])(const RopeRows&) = RHEA_PER_ISA(rope_rows);
+  return {"rmmm->r", make_state(op, kRows[vector_isa(isa)]), run_tile};
+}
 
 std::vector<ir::CpuKernel> rope_kernels() {
   auto kernels = row_kernels("rope.vectors", plan_vectors);
