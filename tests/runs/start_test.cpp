@@ -61,9 +61,9 @@ TEST_F(Start, AllProblemsAtOnceBeforeAnythingIsBuilt) {
   for (const char* part :
        {"there is no pass 'foo'", "'no.such.module': is in the FQN of no matrix product",
         "5000 exceeds attention RoPE maximum supported sequence length 4096",
-        "dataloader.dataset_path = /no/such/file.jsonl: there is no such file",
-        "tokenizer.path = /no/such/tokenizer: there is no such file", "at least 2 checkpoint",
-        "are in no optimizer.param_groups pattern"})
+        "dataloader.dataset_path = /no/such/file.jsonl: there is no such file or folder",
+        "tokenizer.path = /no/such/tokenizer: there is no such file or folder",
+        "at least 2 checkpoint", "are in no optimizer.param_groups pattern"})
     EXPECT_THAT(outcome.output, HasSubstr(part));
   EXPECT_THAT(outcome.output, Not(HasSubstr("rhea version")));
   EXPECT_FALSE(fs::exists(dump()));

@@ -245,6 +245,8 @@ bool covers(const Row& row, std::string_view option) {
   return row.option.ends_with('.') ? option.starts_with(row.option) : option == row.option;
 }
 
+constexpr std::string_view kFollowsSteps = "validator.dataloader.infinite";
+
 Reason reason_of(const TrainerConfig& config, std::string_view option) {
   for (const Row& row : kRows) {
     if (!covers(row, option)) continue;
@@ -254,7 +256,7 @@ Reason reason_of(const TrainerConfig& config, std::string_view option) {
     if (!option.starts_with(prefix)) continue;
     const DataloaderConfig& loader =
         prefix == kLoaders[0] ? config.dataloader : config.validator.dataloader;
-    if (option == "validator.dataloader.infinite") return "it follows validator.steps";
+    if (option == kFollowsSteps) return "it follows validator.steps";
     for (const LoaderRow& row : kLoaderRows)
       if (option.substr(prefix.size()) == row.option) return row.reason(loader);
   }
@@ -282,7 +284,9 @@ void warn_without_effect(const TrainerConfig& config, const std::vector<std::str
     return leaf ? leaf_text(leaf->place) : std::string();
   };
   for (const std::string& path : given) {
-    if (text(before, path) == text(now, path)) continue;
+    // What another option overwrites is no longer what was given.
+    const bool overwritten = path == kFollowsSteps;
+    if (!overwritten && text(before, path) == text(now, path)) continue;
     if (const Reason reason = reason_of(config, path); !reason.empty())
       report.warn(fmt::format("{} has no effect: {}", path, reason));
   }

@@ -88,7 +88,9 @@ void check_loader(const DataloaderConfig& d, const std::string& path, Report& re
           where + ".dataset_path", "None",
           fmt::format("dataset {} needs it: a file, a folder or a glob of local files", dataset));
     else if (!file.value_or("").empty() && !any_file(*file))
-      report.add(where + ".dataset_path", *file, "there is no such file, folder or match");
+      report.add(where + ".dataset_path", *file,
+                 file->find_first_of("*?[") == std::string::npos ? "there is no such file or folder"
+                                                                 : "no file matches");
   };
   if (d.sources.empty()) check_source(path, d.dataset, d.dataset_path);
   for (size_t i = 0; i < d.sources.size(); ++i) {

@@ -88,6 +88,9 @@ std::vector<ir::Sample> samples() {
          "reduce_max(0){dims=[2]};broadcast_in_dim(1){dims=[0,1],shape=[6,3,77]};subtract(0,2);"
          "exponential(3);reduce_sum(4){dims=[2]};broadcast_in_dim(5){dims=[0,1],shape=[6,3,77]};"
          "divide(4,6);->7,1"),
+      // a vector is one row, whose numbers are scalars
+      of("vector", {{DType::f32, {37}}, {DType::f32, {}}},
+         "add(1,1);broadcast_in_dim(2){dims=[],shape=[37]};multiply(0,3);->4,2"),
       // arithmetic on numbers of rows, with a splat and an operand of their shape
       of("numbers", {{DType::f32, {40, 333}}, {DType::f32, {40}}},
          "multiply(0,0);reduce_sum(2){dims=[1]};constant(){dtype=f32,shape=[40],value=0.5};"

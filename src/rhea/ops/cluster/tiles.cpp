@@ -93,7 +93,9 @@ class TileRunner {
   void run(int64_t begin, int64_t n) {
     whole_ = Stretch(begin, n, plan_.row);
     if (plan_.in_rows)
-      numbers_ = Stretch(begin / plan_.width, n / plan_.width, plan_.row / plan_.width);
+      // Of a vector, the only row has one number.
+      numbers_ = Stretch(begin / plan_.width, n / plan_.width,
+                         std::max<int64_t>(1, plan_.row / plan_.width));
     for (const TileStep& step : plan_.steps) {
       run_step(step);
       const bool computes = step.kind == TileStep::Kind::op || step.kind == TileStep::Kind::rows;
