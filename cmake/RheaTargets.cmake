@@ -38,6 +38,10 @@ function(rhea_kernel target)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(ARG_ISAS 0)
   endif()
+  set(optimize -O3)
+  if(RHEA_SANITIZE)
+    set(optimize -O1)  # instrumented code of unrolled tiles takes minutes a file at -O3
+  endif()
   foreach(src ${ARG_SOURCES})
     get_filename_component(stem ${src} NAME_WE)
     get_filename_component(dir ${src} DIRECTORY)
@@ -46,8 +50,7 @@ function(rhea_kernel target)
       add_library(${obj} OBJECT ${src})
       target_compile_definitions(${obj} PRIVATE RHEA_ISA=${isa})
       # GCC 12 takes the undefined register of its own intrinsics for a mistake of ours.
-      # Instrumented code of unrolled tiles takes minutes a file at -O3.
-      target_compile_options(${obj} PRIVATE ${RHEA_ISA_FLAGS_${isa}} -ffp-contract=off $<IF:$<BOOL:${RHEA_SANITIZE}>,-O1,-O3>
+      target_compile_options(${obj} PRIVATE ${RHEA_ISA_FLAGS_${isa}} -ffp-contract=off ${optimize}
         $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
       target_link_libraries(${obj} PRIVATE rhea_options $<TARGET_PROPERTY:${target},INTERFACE_LINK_LIBRARIES>)
       target_include_directories(${obj} PRIVATE ${CMAKE_SOURCE_DIR}/src)

@@ -278,10 +278,12 @@ ir::KernelPlan plan_cluster(const ir::OpInstance& op, Isa isa) {
   kernel.scratch_bytes = plan->num_slots * plan->slot * static_cast<int64_t>(sizeof(float));
   kernel.run = run_cluster;
   allow_in_place(op, *plan, kernel);
-  for (size_t i = 0; i < op.in.size() && i < 64; ++i) {
+  // The elements of a vector that is one row cannot lie apart.
+  const bool strided = plan->row >= plan->width;
+  for (size_t i = 0; strided && i < op.in.size() && i < 64; ++i) {
     if (plan->operands[i] != Extent::other) kernel.strided_in |= uint64_t{1} << i;
   }
-  for (size_t j = 0; j < op.out.size() && j < 64; ++j) {
+  for (size_t j = 0; strided && j < op.out.size() && j < 64; ++j) {
     if (plan->results[j] != Extent::other) kernel.strided_out |= uint64_t{1} << j;
   }
   kernel.note =
