@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
+#include "rhea/base/machine_memory.h"
 #include "rhea/base/thread_pool.h"
-#include "rhea/components/metrics/step_metrics.h"
 #include "rhea/components/train_step/train_step.h"
 #include "rhea/config/validate.h"
 #include "rhea/models/model_size.h"
@@ -46,16 +46,16 @@ void print_memory(const train_step::StepMemory& memory, std::ostream& out) {
 
 void print_fit(const TrainerConfig& config, const train_step::StepMemory& memory,
                std::ostream& out) {
-  const int64_t machine = metrics::machine_memory_bytes();
+  const MachineMemory left = machine_memory();
+  const int64_t machine = left.available;
   const double share = static_cast<double>(memory.total()) / static_cast<double>(machine);
   if (share < 0.95)
-    fmt::print(out, "\nFits: {:.2f} of {:.2f} GiB ({:.1f} %).\n", gib(memory.total()), gib(machine),
-               100 * share);
+    fmt::print(out, "\nFits: {:.2f} of {:.2f} GiB that are left ({:.1f} %).\n", gib(memory.total()),
+               gib(machine), 100 * share);
   else
     fmt::print(
-        out,
-        "\nDoes not fit: {:.2f} GiB are needed, this machine has {:.2f} GiB. What lowers it:\n{}",
-        gib(memory.total()), gib(machine), what_lowers_memory(config, memory, machine));
+        out, "\nDoes not fit: {:.2f} GiB are needed, {:.2f} GiB are left ({}). What lowers it:\n{}",
+        gib(memory.total()), gib(machine), left.bound, what_lowers_memory(config, memory, machine));
 }
 
 // Nodes of one kind: same op, types and kernel.
@@ -189,7 +189,9 @@ void print_peak(const train_step::StepPlan& plan, std::ostream& out) {
 std::string what_lowers_memory(const TrainerConfig& config, const train_step::StepMemory& memory,
                                int64_t limit) {
   std::string text;
-  if (memory.activations * 4 > memory.total()) {
+  const int64_t states = memory.parameters + memory.gradients + memory.optimizer;
+  // A smaller batch cannot help where what does not depend on it is too much.
+  if (memory.activations * 4 > memory.total() && states < limit) {
     if (config.activation_checkpoint.mode != "full")
       text += "  --activation_checkpoint.mode full (activations)\n";
     if (config.training.local_batch_size > 1)
@@ -199,7 +201,6 @@ std::string what_lowers_memory(const TrainerConfig& config, const train_step::St
           config.training.local_batch_size / 2, config::resolved_global_batch_size(config, 1));
     text += fmt::format("  --training.seq_len {} (activations)\n", config.training.seq_len / 2);
   }
-  const int64_t states = memory.parameters + memory.gradients + memory.optimizer;
   if (config.training.dtype == "float32")
     text += fmt::format(
         "  --optimizer.implementation fused_opt_states_bf16 (moments in bfloat16: -{:.2f} GiB)\n"

@@ -8,8 +8,8 @@
 
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/log.h"
+#include "rhea/base/machine_memory.h"
 #include "rhea/base/mapped_file.h"
-#include "rhea/base/memory_limits.h"
 #include "rhea/base/text.h"
 #include "rhea/base/version.h"
 #include "rhea/config/duration.h"
@@ -75,10 +75,19 @@ void check_memory(const TrainerConfig& config, const train_step::StepGraphs& gra
   const double batches = 3.0 * sizeof(int32_t) * static_cast<double>(accumulation) *
                          static_cast<double>(config.training.local_batch_size) *
                          static_cast<double>(config.training.seq_len);
-  const int64_t available = available_memory_bytes();
-  const double needed = static_cast<double>(memory.total()) + batches;
+  const MachineMemory left = machine_memory();
+  const int64_t available = left.available;
+  const bool copies = config.checkpoint.enable && !config.checkpoint.load_only &&
+                      lower_case(config.checkpoint.async_mode) != "disabled";
+  const double copy = copies ? static_cast<double>(memory.parameters + memory.optimizer) : 0;
+  const double needed = static_cast<double>(memory.total()) + batches + copy;
   if (needed <= static_cast<double>(available)) return;
   std::string advice = what_lowers_memory(config, memory, available);
+  if (copies)
+    advice += fmt::format(
+        "  --checkpoint.async_mode disabled (the copy that is written in the background: -{:.2f} "
+        "GiB)\n",
+        copy / kGiB);
   if (batches > needed / 4)
     advice += fmt::format(
         "  a smaller --training.global_batch_size (the batches of a step: {:.2f} GiB)\n",
@@ -86,10 +95,10 @@ void check_memory(const TrainerConfig& config, const train_step::StepGraphs& gra
   throw ExitError(
       ExitCode::out_of_memory,
       fmt::format(
-          "out of memory: the run needs {:.2f} GiB, and {:.2f} GiB are left on this machine or in "
-          "its control group. What lowers it:\n{}`rhea plan` with the same options shows where "
+          "out of memory: the run needs {:.2f} GiB, and {:.2f} GiB are left ({}). What lowers "
+          "it:\n{}`rhea plan` with the same options shows where "
           "the memory goes",
-          needed / kGiB, static_cast<double>(available) / kGiB, advice));
+          needed / kGiB, static_cast<double>(available) / kGiB, left.bound, advice));
 }
 
 }  // namespace
@@ -146,7 +155,7 @@ void Trainer::build_model() {
   const auto& model = models::decoder(config_.model_spec);
   const std::string name = fmt::format("{} {}", config_.model_spec.name, config_.model_spec.flavor);
   log::info(kLog, "Building {}", name);
-  const int64_t memory = metrics::machine_memory_bytes();
+  const int64_t memory = machine_memory().total;
   log::info(kLog, "CPU capacity: {} with {:.2f}GiB memory", cpu_brand(),
             static_cast<double>(memory) / kGiB);
 
@@ -254,7 +263,7 @@ void Trainer::build_metrics() {
                                   .flops_per_token = static_cast<double>(size_.flops_per_token),
                                   .peak_flops = peak_flops_,
                                   .planned_bytes = step_->memory().total(),
-                                  .machine_bytes = metrics::machine_memory_bytes(),
+                                  .machine_bytes = machine_memory().total,
                                   .total_steps = config_.training.steps});
 }
 

@@ -26,6 +26,16 @@ TEST_F(Memory, BatchesOfAStepThatDoNotFit) {
                  "a smaller --training.global_batch_size");
 }
 
+// The limit of the shell is seen before anything is allocated, too.
+TEST_F(Memory, LimitsOfTheShellCount) {
+  support::Process process(support::with_option(words("big"), "--training.local_batch_size=2000"),
+                           temp_.path() / "limited.log",
+                           {.max_address_bytes = uint64_t{400} << 20});
+  EXPECT_EQ(process.wait(), 4) << process.output();
+  EXPECT_THAT(process.output(), HasSubstr("out of memory: the run needs"));
+  EXPECT_THAT(process.output(), HasSubstr("ulimit -v: 0.39 GiB"));
+}
+
 TEST_F(Memory, TheSnapshotOfARunThatDoesNotFitNamesItsBuffers) {
   const Words all =
       support::join(support::with_option(words("big"), "--training.local_batch_size=20000000"),

@@ -50,6 +50,10 @@ Process::Process(const std::vector<std::string>& words, std::filesystem::path lo
       ::setrlimit(RLIMIT_FSIZE, &limit);
     }
     for (const int stream : options.closed) ::close(stream);
+    if (options.max_address_bytes) {
+      const rlimit limit{*options.max_address_bytes, *options.max_address_bytes};
+      ::setrlimit(RLIMIT_AS, &limit);
+    }
     if (!options.working_folder.empty() && ::chdir(options.working_folder.c_str()) != 0)
       ::_exit(126);
     ::execve(RHEA_PROGRAM, argv.data(), envp.data());

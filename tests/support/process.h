@@ -15,9 +15,10 @@ class Process {
  public:
   struct Options {
     std::vector<std::pair<std::string, std::string>> environment = {};  // set on top of the test's
-    std::optional<uint64_t> max_file_bytes = {};  // RLIMIT_FSIZE: stands in for a full disk
-    std::filesystem::path working_folder = {};    // where it is started; empty: the test's own
-    std::vector<int> closed = {};                 // standard streams that it starts without
+    std::optional<uint64_t> max_file_bytes = {};     // RLIMIT_FSIZE: stands in for a full disk
+    std::optional<uint64_t> max_address_bytes = {};  // RLIMIT_AS, as `ulimit -v` sets it
+    std::filesystem::path working_folder = {};       // where it is started; empty: the test's own
+    std::vector<int> closed = {};                    // standard streams that it starts without
   };
 
   // Starts `rhea <words>`; both of its streams go to `log`.

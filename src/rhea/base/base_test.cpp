@@ -14,7 +14,6 @@
 #include "rhea/base/error.h"
 #include "rhea/base/json_depth.h"
 #include "rhea/base/mapped_file.h"
-#include "rhea/base/memory_limits.h"
 #include "rhea/base/output_file.h"
 #include "rhea/base/rng.h"
 #include "rhea/base/thread_pool.h"
@@ -113,36 +112,6 @@ TEST(Files, OnlyRegularFilesAreReadAndReplaced) {
   check_output_file(folder / "new");
   check_output_file("new");  // in the working folder
   std::filesystem::remove_all(folder);
-}
-
-TEST(MemoryLimits, TheTightestOneCounts) {
-  const auto root = std::filesystem::path(testing::TempDir()) / "rhea_limits";
-  std::filesystem::remove_all(root);
-  EXPECT_EQ(available_memory_bytes(root), std::numeric_limits<int64_t>::max());
-  const auto put = [&](const char* file, const char* text) {
-    std::filesystem::create_directories((root / file).parent_path());
-    write_file_atomic(root / file, text);
-  };
-  put("proc/meminfo",
-      "MemTotal:  100 kB\nMemAvailable:    50 kB\nSwapTotal: 9 kB\nSwapFree: 7 kB\n");
-  EXPECT_EQ(available_memory_bytes(root), 57 * 1024);
-  put("proc/self/cgroup", "0::/outer/inner\n");
-  put("sys/fs/cgroup/outer/inner/memory.max", "max\n");
-  put("sys/fs/cgroup/outer/inner/memory.current", "1000\n");
-  EXPECT_EQ(available_memory_bytes(root), 57 * 1024);
-  put("sys/fs/cgroup/outer/memory.max", "20000\n");
-  put("sys/fs/cgroup/outer/memory.current", "5000\n");
-  EXPECT_EQ(available_memory_bytes(root), 15000);
-  put("sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file 300\nactive_file 7\n");
-  EXPECT_EQ(available_memory_bytes(root), 15300);
-  put("sys/fs/cgroup/memory.max", "100\n");
-  put("sys/fs/cgroup/memory.current", "200\n");
-  EXPECT_EQ(available_memory_bytes(root), 0);
-  put("proc/meminfo", "damaged");
-  put("sys/fs/cgroup/memory.max", "x");
-  EXPECT_EQ(available_memory_bytes(root), 15300);
-  EXPECT_GT(available_memory_bytes(), 0);
-  std::filesystem::remove_all(root);
 }
 
 TEST(JsonDepth, CountsBracketsOutsideOfStrings) {

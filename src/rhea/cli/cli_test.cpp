@@ -111,15 +111,8 @@ TEST(Guarded, MessagesAreMadePrintable) {
 }
 
 TEST(Machine, ReadsKernelFormats) {
-  const char* meminfo =
-      "MemTotal:       16303428 kB\nMemAvailable:    2 kB\nHugePages_Total:       3\n";
-  EXPECT_EQ(meminfo_bytes(meminfo, "MemTotal"), int64_t{16303428} * 1024);
-  EXPECT_EQ(meminfo_bytes(meminfo, "HugePages_Total"), 3);
-  EXPECT_EQ(meminfo_bytes(meminfo, "Mem"), std::nullopt);
   EXPECT_EQ(selected_word("always [madvise] never\n"), "madvise");
   EXPECT_EQ(selected_word("never\n"), "never");
-  EXPECT_EQ(cgroup_memory_limit("max\n"), std::nullopt);
-  EXPECT_EQ(cgroup_memory_limit("1048576\n"), 1048576);
   EXPECT_EQ(cgroup_cpu_limit("150000 100000\n"), 1.5);
   EXPECT_EQ(cgroup_cpu_limit("max 100000\n"), std::nullopt);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rhea/base/error.h"
+#include "rhea/base/machine_memory.h"
 #include "rhea/base/status_line.h"
 #include "rhea/base/text.h"
 #include "rhea/base/version.h"
@@ -84,8 +85,9 @@ int guarded(const std::function<int()>& body) {
     return report(error.what(), error.code());
   } catch (const std::bad_alloc&) {
     return report(
-        "out of memory: the system refused an allocation; `rhea plan` with the same options shows "
-        "what a run needs",
+        fmt::format("out of memory: the system refused an allocation ({}); `rhea plan` with the "
+                    "same options shows what a run needs and which options lower it",
+                    machine_memory().bound),
         ExitCode::out_of_memory);
   } catch (const std::exception& error) {
     return report(error.what(), ExitCode::user_error);

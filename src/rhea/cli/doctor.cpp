@@ -15,6 +15,7 @@
 
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/error.h"
+#include "rhea/base/machine_memory.h"
 #include "rhea/base/thread_pool.h"
 #include "rhea/base/version.h"
 #include "rhea/cli/commands.h"
@@ -58,11 +59,10 @@ void report_memory(Gaps& gaps) {
   fmt::print("memory\n");
   const std::string meminfo = read_text("/proc/meminfo");
   const auto total = meminfo_bytes(meminfo, "MemTotal");
-  const auto available = meminfo_bytes(meminfo, "MemAvailable");
+  const MachineMemory memory = machine_memory();
   row("total", total ? gib(*total) : "unknown");
-  row("available", available ? gib(*available) : "unknown");
-  if (const auto limit = cgroup_memory_limit(read_text("/sys/fs/cgroup/memory.max")))
-    row("container limit", gib(*limit));
+  if (total && memory.total < *total) row("container limit", gib(memory.total));
+  row("available", fmt::format("{} ({})", gib(memory.available), memory.bound));
   const char* setting = "/sys/kernel/mm/transparent_hugepage/enabled";
   const bool known = std::filesystem::exists("/sys/kernel");
   const std::string transparent = selected_word(read_text(setting));

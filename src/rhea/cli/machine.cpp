@@ -4,28 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <sstream>
+
+#include "rhea/base/machine_memory.h"
 
 namespace rhea::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Number at the start of `text` after blanks.
-std::optional<int64_t> leading_integer(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return std::nullopt;
-  int64_t value = 0;
-  const auto result = std::from_chars(text.data() + begin, text.data() + text.size(), value);
-  if (result.ec != std::errc{}) return std::nullopt;
-  return value;
-}
 
 std::vector<std::string> split_path_list(const char* list) {
   std::vector<std::string> parts;
@@ -43,30 +33,12 @@ bool is_program(const fs::path& path) {
 
 }  // namespace
 
-std::optional<int64_t> meminfo_bytes(std::string_view meminfo, std::string_view key) {
-  for (size_t begin = 0; begin < meminfo.size();) {
-    const size_t end = std::min(meminfo.find('\n', begin), meminfo.size());
-    const std::string_view line = meminfo.substr(begin, end - begin);
-    if (line.starts_with(key) && line.substr(key.size()).starts_with(":")) {
-      const auto value = leading_integer(line.substr(key.size() + 1));
-      if (!value) return std::nullopt;
-      return line.ends_with("kB") ? *value * 1024 : *value;
-    }
-    begin = end + 1;
-  }
-  return std::nullopt;
-}
-
 std::string selected_word(std::string_view setting) {
   const size_t open = setting.find('[');
   const size_t close = setting.find(']');
   if (open != std::string_view::npos && close != std::string_view::npos && open < close)
     return std::string(setting.substr(open + 1, close - open - 1));
   return std::string(setting.substr(0, setting.find_last_not_of(" \n") + 1));
-}
-
-std::optional<int64_t> cgroup_memory_limit(std::string_view memory_max) {
-  return leading_integer(memory_max);  // "max" is no number
 }
 
 std::optional<double> cgroup_cpu_limit(std::string_view cpu_max) {
@@ -76,13 +48,6 @@ std::optional<double> cgroup_cpu_limit(std::string_view cpu_max) {
   const auto period = leading_integer(cpu_max.substr(blank));
   if (!period || *period <= 0) return std::nullopt;
   return static_cast<double>(*quota) / static_cast<double>(*period);
-}
-
-std::string read_text(const std::string& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
 }
 
 std::string find_program(std::string_view name) {

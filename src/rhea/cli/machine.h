@@ -8,20 +8,13 @@
 
 namespace rhea::cli {
 
-// Value of `key` in /proc/meminfo's format ("MemTotal:  16303428 kB"), in bytes; nothing where the
-// key is absent.
-std::optional<int64_t> meminfo_bytes(std::string_view meminfo, std::string_view key);
 // The chosen word of a kernel setting such as "always [madvise] never"; the whole text where none
 // is marked.
 std::string selected_word(std::string_view setting);
-// Limit of the control group file memory.max ("max" or bytes); nothing where there is no limit.
-std::optional<int64_t> cgroup_memory_limit(std::string_view memory_max);
 // Cores of the control group file cpu.max ("max 100000" or "150000 100000"); nothing where there is
 // no limit.
 std::optional<double> cgroup_cpu_limit(std::string_view cpu_max);
 
-// Whole text of a file, empty where it cannot be read (files under /proc and /sys come and go).
-std::string read_text(const std::string& path);
 // Full path of a program looked up as the shell does, empty where there is none.
 std::string find_program(std::string_view name);
 // First line that `program --version` prints, empty where it cannot be run.

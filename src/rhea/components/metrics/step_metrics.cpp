@@ -4,13 +4,11 @@
 
 #include <fmt/core.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 
 #include "rhea/base/log.h"
 #include "rhea/base/status_line.h"
@@ -39,14 +37,6 @@ int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
-
-int64_t machine_memory_bytes() {
-  const auto machine =
-      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGESIZE));
-  std::ifstream file("/sys/fs/cgroup/memory.max");  // "max" where there is no limit
-  int64_t limit = 0;
-  return file >> limit && limit > 0 ? std::min(machine, limit) : machine;
 }
 
 StepMetrics::StepMetrics(StepMetricsOptions options)

@@ -63,9 +63,7 @@ class StepMetrics {
   double seconds_per_step_ = 0;
 };
 
-// Peak resident bytes of this process so far, and the memory of the machine (or of its control
-// group).
+// Of this process so far.
 int64_t peak_resident_bytes();
-int64_t machine_memory_bytes();
 
 }  // namespace rhea::metrics

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "rhea/base/error.h"
-#include "rhea/base/memory_limits.h"
+#include "rhea/base/machine_memory.h"
 #include "rhea/exec/cpu/backend.h"
 
 namespace rhea::exec::cpu {
@@ -31,8 +31,8 @@ Mapping::Mapping(int64_t bytes, const char* what) {
   };
   // The system hands out addresses without memory behind them, and ends the process once they are
   // touched.
-  if (const int64_t available = available_memory_bytes(); bytes_ > available)
-    refuse(fmt::format("{:.2f} GiB are left", gib(available)));
+  if (const MachineMemory memory = machine_memory(); bytes_ > memory.available)
+    refuse(fmt::format("{:.2f} GiB are left ({})", gib(memory.available), memory.bound));
   // One page more than needed, so that the start can be moved to a huge page border; the rest is
   // never touched.
   mapped_ = static_cast<size_t>(bytes_ + kHugePage);
@@ -40,7 +40,7 @@ Mapping::Mapping(int64_t bytes, const char* what) {
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base_ == MAP_FAILED) {
     base_ = nullptr;
-    refuse("the system gives no more (ulimit -v?)");
+    refuse("the system gives no more");
   }
   const auto address = reinterpret_cast<uintptr_t>(base_);
   const auto page = static_cast<uintptr_t>(kHugePage);
