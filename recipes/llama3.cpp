@@ -36,6 +36,8 @@ TrainerConfig published(const char* flavor, double lr, int64_t warmup, int64_t b
   return c;
 }
 
+TrainerConfig llama3_1b() { return published("1B", 3e-4, 200, 4, 1000, "selective"); }
+TrainerConfig llama3_3b() { return published("3B", 3e-4, 200, 2, 1000, "selective"); }
 TrainerConfig llama3_8b() { return published("8B", 3e-4, 200, 1, 1000, "selective"); }
 
 TrainerConfig llama3_70b() {
@@ -62,6 +64,8 @@ TrainerConfig llama3_from_config() {
 void register_llama3(config::ConfigRegistry& registry) {
   registry.add("llama3", "llama3_debugmodel", llama3_debugmodel,
                "6M parameters on debug_text, 10 steps");
+  registry.add("llama3", "llama3_1b", llama3_1b, "Llama 3.2 1B on C4");
+  registry.add("llama3", "llama3_3b", llama3_3b, "Llama 3.2 3B on C4");
   registry.add("llama3", "llama3_8b", llama3_8b, "Llama 3 8B on C4");
   registry.add("llama3", "llama3_70b", llama3_70b, "Llama 3 70B on C4, tensor parallel 8");
   registry.add("llama3", "llama3_405b", llama3_405b, "Llama 3 405B on C4, tensor parallel 8");

@@ -52,7 +52,8 @@ RHEA_INLINE f32x16 log(f32x16 x) {
   const i32x16 tiny = x < 0x1p-126f;
   const f32x16 normal = select(tiny, x * 0x1p23f, x);
   // x = m * 2^e with m in [sqrt(1/2), sqrt(2))
-  const i32x16 bits = bits_as<i32x16>(normal) - 0x3f3504f3;
+  // Unsigned: the bits of NaN and of negative numbers wrap around.
+  const i32x16 bits = bits_as<i32x16>(bits_as<u32x16>(normal) - 0x3f3504f3U);
   const i32x16 e = (bits >> 23) - (tiny & 23);
   const f32x16 f = bits_as<f32x16>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
   f32x16 p = fma(splat(7.105215158e-02f), f, -1.196210027e-01f);
