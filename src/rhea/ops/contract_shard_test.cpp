@@ -134,9 +134,11 @@ Tensor join(const Half& a, const Half& b, size_t result, const std::string& lett
 }
 
 TEST_P(Contract, HalvesAlongAFactorMakeTheWhole) {
-  if (!op().shard) GTEST_SKIP() << "an input is no computation";
-  if (op().name == "cluster") GTEST_SKIP() << "made after sharding; its body names whole shapes";
+  if (&op() == &ir::kInput) GTEST_SKIP() << "an input is no computation";
   for (const ir::Sample& sample : samples()) {
+    // A cluster whose body broadcasts names whole shapes in text, which a half cannot change.
+    if (sample.attrs.has("body") && sample.attrs.str("body").find("shape=") != std::string::npos)
+      continue;
     const auto c = make_case(op(), sample);
     const std::string shard = op().shard(c->instance());
     const Factors factors = parse(shard);
@@ -195,7 +197,7 @@ constexpr std::string_view kMoves[] = {"input",
                                        "dynamic_update_slice"};
 
 TEST_P(Contract, CostIsThatOfTheSample) {
-  if (!op().cost) GTEST_SKIP() << "an input is no computation";
+  if (&op() == &ir::kInput) GTEST_SKIP() << "an input is no computation";
   const bool moves = std::ranges::find(kMoves, op().name) != std::end(kMoves);
   for (const ir::Sample& sample : samples()) {
     SCOPED_TRACE(fmt::format("sample {}", sample.name));
