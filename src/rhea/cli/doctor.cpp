@@ -1,5 +1,4 @@
 // `rhea doctor`: what this machine has, and what is missing for what.
-#include <dnnl.h>
 #include <fmt/core.h>
 #include <pcre2.h>
 #include <spdlog/version.h>
@@ -21,6 +20,7 @@
 #include "rhea/cli/commands.h"
 #include "rhea/cli/machine.h"
 #include "rhea/components/data/debug_text.h"
+#include "rhea/ops/onednn_version.h"
 
 namespace rhea::cli {
 namespace {
@@ -96,8 +96,7 @@ std::string pcre2_version() {
 
 void report_libraries() {
   fmt::print("libraries\n");
-  const dnnl_version_t* dnnl = dnnl_version();
-  row("oneDNN", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch));
+  row("oneDNN", ops::onednn_version());
   row("ICU", U_ICU_VERSION);
   row("PCRE2", pcre2_version());
   row("zlib", zlibVersion());

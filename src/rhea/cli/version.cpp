@@ -1,12 +1,12 @@
 // `rhea version`
 #include "rhea/base/version.h"
 
-#include <dnnl.h>
 #include <fmt/core.h>
 
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/error.h"
 #include "rhea/cli/commands.h"
+#include "rhea/ops/onednn_version.h"
 
 namespace rhea::cli {
 
@@ -18,14 +18,13 @@ int cmd_version(Args args) {
     return 0;
   }
   if (!args.empty()) throw Error("version takes no options, found '{}'", args[0]);
-  const dnnl_version_t* dnnl = dnnl_version();
   fmt::print("rhea {}\nrevision: {}\ncompiler: {}\n", version(), git_revision(), compiler());
   const Isa active = active_isa();
   const Isa detected = detected_isa();
   fmt::print(
       "cpu: {}, using {}{}\n", cpu_brand(), isa_name(active),
       active == detected ? "" : fmt::format(" (RHEA_ISA; the machine has {})", isa_name(detected)));
-  fmt::print("oneDNN: {}.{}.{}\n", dnnl->major, dnnl->minor, dnnl->patch);
+  fmt::print("oneDNN: {}\n", ops::onednn_version());
   return 0;
 }
 

@@ -85,7 +85,8 @@ double cached(const std::filesystem::path& folder, std::string_view what, const 
   const std::string key =
       fmt::format("{}|{}|{}|{}", cpu_brand(), isa_name(active_isa()), what, pool.num_threads());
   std::string kept;
-  if (!file.empty()) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored)) {
     std::ifstream in(file);
     std::string line;
     while (std::getline(in, line)) {

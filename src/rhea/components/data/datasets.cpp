@@ -12,6 +12,7 @@
 #include "rhea/components/data/random_rows.h"
 #include "rhea/components/data/text_documents.h"
 #include "rhea/components/data/token_rows.h"
+#include "rhea/config/validate.h"
 
 namespace rhea::data {
 namespace {
@@ -20,11 +21,6 @@ constexpr std::string_view kJsonExtensions[] = {".jsonl",   ".json",      ".json
                                                 ".json.gz", ".jsonl.zst", ".json.zst"};
 constexpr std::string_view kTextExtensions[] = {".txt", ".txt.gz", ".txt.zst", ".md"};
 constexpr std::string_view kTokenExtensions[] = {".safetensors"};
-constexpr std::string_view kDatasetNames[] = {"debug_text", "debug_text_validation",
-                                              "c4",         "c4_validation",
-                                              "c4_test",    "jsonl",
-                                              "text",       "tokens",
-                                              "random"};
 // Rhea ships no third-party text: where a user puts a copy of torchtitan's test set.
 constexpr const char* kC4TestFolder = "tests/assets/c4_test";
 
@@ -68,7 +64,7 @@ std::unique_ptr<DocumentSource> open_documents(const SourceOptions& source,
     record.kind = format.whole_files ? RecordKind::text_file : RecordKind::text_block;
   } else if (name != "jsonl") {
     throw Error("Dataset {} is not supported. Supported datasets are: [{}]", source.dataset,
-                fmt::join(kDatasetNames, ", "));
+                fmt::join(config::supported_datasets(), ", "));
   }
   const bool json = record.kind == RecordKind::json_line;
   const auto files =

@@ -200,8 +200,17 @@ const OpDef kDotGeneral{
     .infer = infer,
     .vjp = vjp,
     .shard = shard,
-    .cpu = {panel_product(Isa::avx512_bf16), panel_product(Isa::avx512), onednn_product(),
-            panel_product(Isa::avx2), panel_product(Isa::plain), plain_product()},
+    .cpu =
+        {
+            panel_product(Isa::avx512_bf16),
+            panel_product(Isa::avx512),
+#if RHEA_WITH_ONEDNN
+            onednn_product(),
+#endif
+            panel_product(Isa::avx2),
+            panel_product(Isa::plain),
+            plain_product(),
+        },
     .cost = cost,
     .samples = samples,
     .reference = reference,

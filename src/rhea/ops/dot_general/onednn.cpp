@@ -6,8 +6,6 @@
 //  - one engine for all, one stream per thread.
 #include "rhea/ops/dot_general/onednn.h"
 
-#include <fmt/core.h>
-
 #include <dnnl.hpp>
 #include <mutex>
 
@@ -105,11 +103,6 @@ void OnednnMatmul::run(const void* a, const void* b, void* c, void* scratch) con
                  {DNNL_ARG_WEIGHTS, dnnl::memory(desc.weights_desc(), engine(), unconst(b))},
                  {DNNL_ARG_DST, dnnl::memory(desc.dst_desc(), engine(), c)},
                  {DNNL_ARG_SCRATCHPAD, dnnl::memory(desc.scratchpad_desc(), engine(), scratch)}});
-}
-
-std::string onednn_version() {
-  const dnnl_version_t* v = dnnl_version();
-  return fmt::format("{}.{}.{}", v->major, v->minor, v->patch);
 }
 
 }  // namespace rhea::ops

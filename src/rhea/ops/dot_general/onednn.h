@@ -35,7 +35,4 @@ class OnednnMatmul {
   std::unique_ptr<Impl> impl_;
 };
 
-// Version of the library that is loaded.
-std::string onednn_version();
-
 }  // namespace rhea::ops
