@@ -1,5 +1,6 @@
 // `rhea doctor`: what this machine has, and what is missing for what.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <pcre2.h>
 #include <spdlog/version.h>
 #include <unicode/uvernum.h>
@@ -15,6 +16,7 @@
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/error.h"
 #include "rhea/base/machine_memory.h"
+#include "rhea/base/numa.h"
 #include "rhea/base/thread_pool.h"
 #include "rhea/base/version.h"
 #include "rhea/cli/commands.h"
@@ -63,6 +65,9 @@ void report_memory(Gaps& gaps) {
   row("total", total ? gib(*total) : "unknown");
   if (total && memory.total < *total) row("container limit", gib(memory.total));
   row("available", fmt::format("{} ({})", gib(memory.available), memory.bound));
+  if (const std::vector<int> nodes = memory_nodes(); nodes.size() > 1)
+    row("NUMA nodes",
+        fmt::format("{}, memory of a run is spread over them", fmt::join(nodes, ", ")));
   const char* setting = "/sys/kernel/mm/transparent_hugepage/enabled";
   const bool known = std::filesystem::exists("/sys/kernel");
   const std::string transparent = selected_word(read_text(setting));

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "rhea/base/error.h"
 #include "rhea/base/machine_memory.h"
+#include "rhea/base/numa.h"
 #include "rhea/exec/cpu/backend.h"
 
 namespace rhea::exec::cpu {
@@ -46,6 +48,9 @@ Mapping::Mapping(int64_t bytes, const char* what) {
   const auto page = static_cast<uintptr_t>(kHugePage);
   data_ = static_cast<std::byte*>(base_) + ((address + page - 1) / page * page - address);
   madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
+  // Any worker may take any item of a grid, so no node is nearer to a buffer than another.
+  if (const std::vector<int> nodes = memory_nodes(); nodes.size() > 1)
+    interleave_pages(data_, static_cast<size_t>(bytes_), nodes);
 }
 
 Mapping::~Mapping() {
