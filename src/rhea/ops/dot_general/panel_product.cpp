@@ -35,6 +35,9 @@ using ir::OpInstance;
 // rows of A in L2, so small groups cost nothing and leave work to share.
 constexpr int64_t kRowsPerBlock = 256;
 constexpr int64_t kRowsWorthPacking = 32;
+// Rows that pay for packing a panel of f32 again: it is a copy of contiguous pieces, which costs
+// less than two parts in a hundred of their products.
+constexpr int64_t kRowsPerPackedPanel = 512;
 
 struct State {
   Product p;
@@ -42,7 +45,8 @@ struct State {
   int dtype = 0;  // index of PanelKernels: 0 f32, 1 bf16
   int64_t panel_bytes = 0, num_panels = 0;
   int64_t rows_per_item = 0, panels_per_item = 0, num_groups = 1;
-  bool packs = false;  // even phases pack an operand into the workspace
+  bool packs = false;         // even phases pack an operand into the workspace
+  bool packs_panels = false;  // each item packs the panels that it multiplies by, one at a time
   // A weight gradient sums over the tokens in chunks, each a pair of phases: the packed chunk then
   // stays in the shared cache. The narrower operand is packed in the first phase, for all; the
   // wider one 64 columns at a time by the item that multiplies them.
@@ -126,11 +130,13 @@ void run(const KernelArgs& args) {
   for (int64_t item = args.begin; item < args.end; ++item) {
     const int64_t m = item / s.num_groups * s.rows_per_item;
     const int64_t first = item % s.num_groups * s.panels_per_item, n = first * kPanel;
+    if (s.packs_panels) pack_panel(args, s, chunk, first, args.scratch);
     s.kernels->rows[s.dtype]({.a = args.in[0].as<char>() + m * a_stride,
                               .a_stride = a_stride,
                               .rows = std::min(s.rows_per_item, p.m - m),
                               .k = p.k,
-                              .panels = panels + first * s.panel_bytes,
+                              .panels = s.packs_panels ? static_cast<const char*>(args.scratch)
+                                                       : panels + first * s.panel_bytes,
                               .panel_bytes = s.panel_bytes,
                               .columns = std::min(s.panels_per_item * kPanel, p.n - n),
                               .c = args.out[0].as<char>() + (m * ldc + n) * out_bytes,
@@ -138,6 +144,12 @@ void run(const KernelArgs& args) {
                               .bf16_result = p.out == DType::bf16,
                               .scratch = static_cast<float*>(args.scratch)});
   }
+}
+
+// The input gradient of an f32 layer: rows of the weight are already what a panel holds.
+bool packs_panels(const Product& p) {
+  return p.in == DType::f32 && p.b_layout == Layout::row_major && !p.a_transposed &&
+         !p.b_transposed;
 }
 
 std::string accepts(const OpInstance& node) {
@@ -155,7 +167,9 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
   const Product p = state->p = product_of(node);
   state->kernels = &panel_kernels(isa);
   state->dtype = p.in == DType::bf16 ? 1 : 0;
-  state->packs = p.b_layout == Layout::row_major;
+  const bool row_major = p.b_layout == Layout::row_major;
+  state->packs_panels = packs_panels(p);
+  state->packs = row_major && !state->packs_panels;
   state->chunk = p.a_transposed ? kStripSteps * panel_pair(p.in) : std::max<int64_t>(1, p.k);
   const int64_t longest = std::min(state->chunk, p.k);
   state->panel_bytes = panel_depth(longest, p.in) * kPanel * dtype_size(p.in);
@@ -175,22 +189,24 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
                     ? "64 columns by all rows an item, left operand packed first"
                     : "64 rows by all columns an item, right operand packed first";
   } else {
-    state->rows_per_item = kRowsPerBlock;
-    state->panels_per_item = 8;
+    state->rows_per_item = state->packs_panels ? kRowsPerPackedPanel : kRowsPerBlock;
+    state->panels_per_item = state->packs_panels ? 1 : 8;
     state->num_groups = div_up(state->num_panels, state->panels_per_item);
     items = div_up(p.m, state->rows_per_item) * state->num_groups;
     plan.workspace_bytes = state->packs ? state->num_panels * state->panel_bytes : 0;
-    plan.scratch_bytes = kRowsPerBlock * kPanel * 4;
+    plan.scratch_bytes = state->packs_panels ? state->panel_bytes : kRowsPerBlock * kPanel * 4;
     plan.note = fmt::format("{} rows by {} columns an item{}", state->rows_per_item,
                             state->panels_per_item * kPanel,
-                            state->packs ? ", right operand packed in each call" : "");
+                            state->packs          ? ", right operand packed in each call"
+                            : state->packs_panels ? ", each item packs its panel"
+                                                  : "");
   }
   // One chunk at least: a sum over nothing still writes zeros.
   for (int64_t c = 0; c < std::max<int64_t>(1, div_up(p.k, state->chunk)); ++c) {
     if (state->packs) plan.grid.push_back(pack_items);
     plan.grid.push_back(items);
   }
-  plan.strided_in = state->packs ? 3 : 1;
+  plan.strided_in = row_major ? 3 : 1;
   plan.strided_out = 1;
   plan.state = std::move(state);
   plan.run = run;
