@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "rhea/base/error.h"
 
 namespace rhea::ir {
@@ -16,10 +18,12 @@ int64_t num_elements(const Shape& shape) {
 
 int64_t byte_size(const Type& type) {
   if (type.layout == Layout::row_major) return num_elements(type.shape) * dtype_size(type.dtype);
-  RHEA_CHECK(type.rank() == 2, "packed layouts have two dims, got {}", to_string(type));
+  RHEA_CHECK(type.rank() == 2 || type.rank() == 3, "packed layouts have two or three dims, got {}",
+             to_string(type));
   const bool nk = type.layout == Layout::panels_nk;
-  const int64_t free_dim = nk ? type.shape[0] : type.shape[1];
-  const int64_t reduced = nk ? type.shape[1] : type.shape[0];
+  const int64_t columns = type.shape.back(),
+                rows = num_elements(type.shape) / std::max<int64_t>(1, columns);
+  const int64_t free_dim = nk ? rows : columns, reduced = nk ? columns : rows;
   return round_up(free_dim, 64) * round_up(reduced, type.dtype == DType::f32 ? 16 : 32) *
          dtype_size(type.dtype);
 }

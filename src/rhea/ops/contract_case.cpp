@@ -50,11 +50,10 @@ constexpr std::string_view kRoundsInside[] = {"rms_norm_grad", "linear_cross_ent
 int64_t element_place(const Type& type, int64_t row_stride, int64_t i) {
   if (type.layout != ir::Layout::row_major) {
     const bool nk = type.layout == ir::Layout::panels_nk;
-    const int64_t columns = type.shape[1];
+    const int64_t columns = type.shape.back(), rows = num_elements(type.shape) / columns;
     const int64_t free_index = nk ? i / columns : i % columns;
     const int64_t k = nk ? i % columns : i / columns;
-    const int64_t reduced =
-        round_up(nk ? columns : type.shape[0], type.dtype == DType::f32 ? 16 : 32);
+    const int64_t reduced = round_up(nk ? columns : rows, type.dtype == DType::f32 ? 16 : 32);
     const int64_t panel = free_index / 64 * reduced * 64;
     if (type.dtype == DType::f32) return panel + k * 64 + free_index % 64;
     return panel + k / 2 * 128 + free_index % 64 * 2 + k % 2;

@@ -5,7 +5,10 @@
 
 #include "rhea/ops/barrier/optimization_barrier.h"
 #include "rhea/ops/cluster/cluster.h"
+#include "rhea/ops/delta/delta.h"
+#include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
+#include "rhea/ops/route/route.h"
 
 namespace rhea::ops {
 namespace {
@@ -51,6 +54,12 @@ const std::array kTable = {
     &kSoftmax,
     &kLogSumExp,
     &kTopK,
+    &kTakeLast,
+    &kPutLast,
+    &kExpertOrder,
+    &kDispatch,
+    &kCombine,
+    &kSlotDots,
     &kRmsNorm,
     &kRmsNormGrad,
     &kLayerNorm,
@@ -63,6 +72,12 @@ const std::array kTable = {
     &kDynamicUpdateSlice,
     &kAttentionCached,
     &kDotGeneral,
+    &kCausalConv,
+    &kCausalConvGrad,
+    &kGatedDeltaRule,
+    &kGatedDeltaRuleGrad,
+    &kGroupedProduct,
+    &kGroupedWeightGrad,
     &kPack,
     &kEmbedding,
     &kEmbeddingGrad,

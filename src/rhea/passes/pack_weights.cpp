@@ -1,6 +1,7 @@
-// M rows of x, N rows and K columns of W
+// M rows of x, N rows and K columns of W, or of the W of each group
 #include "rhea/passes/pack_weights.h"
 
+#include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::passes {
@@ -24,7 +25,23 @@ bool derives_from_parameter(const Graph& graph, ValueId id,
   }
 }
 
+ir::Layout layout_for(const Node& node) {
+  return node.attrs.i64("rhs_contract") == 1 ? ir::Layout::panels_nk : ir::Layout::panels_kn;
+}
+
+// A grouped product that finds no panels packs all its matrices in each call.
+bool pays_in_groups(const Graph& graph, const Node& node) {
+  const ir::Type& w = graph.type(node.inputs[1]);
+  // As below: cheap to pack again, and a second copy of the experts is most of the model.
+  if (w.dtype == DType::f32 && node.attrs.i64("rhs_contract") == 0) return false;
+  return w.layout == ir::Layout::row_major && graph.type(node.inputs[0]).shape[0] >= kMinRows &&
+         w.shape[1] >= kMinDim && w.shape[2] >= kMinDim &&
+         ops::can_pack_groups(w, layout_for(node));
+}
+
 bool pays(const Graph& graph, const Node& node) {
+  if (node.op == &ops::kGroupedProduct) return pays_in_groups(graph, node);
+  if (node.op != &ops::kDotGeneral) return false;
   const ir::Type& a = graph.type(node.inputs[0]);
   const ir::Type& b = graph.type(node.inputs[1]);
   if (a.rank() != 2 || b.rank() != 2 || b.layout != ir::Layout::row_major || a.dtype != b.dtype)
@@ -46,12 +63,9 @@ Graph pack_weights(const Graph& graph, const std::function<bool(std::string_view
     std::vector<Value> inputs;
     for (const ValueId id : node.inputs)
       inputs.push_back(made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
-    if (node.op == &ops::kDotGeneral && pays(graph, node) &&
-        derives_from_parameter(graph, node.inputs[1], is_parameter)) {
-      const auto layout =
-          node.attrs.i64("rhs_contract") == 1 ? ir::Layout::panels_nk : ir::Layout::panels_kn;
+    if (pays(graph, node) && derives_from_parameter(graph, node.inputs[1], is_parameter)) {
       inputs[1] = result.add_as(graph, node, ops::kPack, std::vector{inputs[1]},
-                                {{"layout", static_cast<int64_t>(layout)}})[0];
+                                {{"layout", static_cast<int64_t>(layout_for(node))}})[0];
     }
     made[i] = result.add_like(graph, node, inputs);
   }

@@ -113,7 +113,9 @@ class Merge {
   Wanted* copies_written_by(const Node& node) {
     const Node& parameter = update_.node(node.inputs[0]);
     const ir::Type& type = parameter.outputs[0];
-    if (parameter.op != &ir::kInput || type.rank() != 2 || type.dtype != DType::f32) return nullptr;
+    if (parameter.op != &ir::kInput || type.rank() < 2 || type.rank() > 3 ||
+        type.dtype != DType::f32)
+      return nullptr;
     const auto at = wanted_.find(parameter.attrs.str("name"));
     if (at == wanted_.end() || at->second.layouts.empty()) return nullptr;
     if (at->second.dtype != DType::f32 && at->second.dtype != DType::bf16) return nullptr;

@@ -6,6 +6,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/ops/barrier/optimization_barrier.h"
+#include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
 #include "rhea/passes/remat_budget.h"
 #include "rhea/passes/remat_cost.h"
@@ -39,7 +40,7 @@ std::vector<bool> select(const Graph& graph, const Regions& regions, const Remat
   for (size_t i = 0; i < static_cast<size_t>(regions.backward_begin); ++i) {
     const Node& node = graph.nodes()[i];
     if (std::find(kKept.begin(), kKept.end(), node.op) != kKept.end()) recompute[i] = false;
-    if (node.op != &ops::kDotGeneral) continue;
+    if (node.op != &ops::kDotGeneral && node.op != &ops::kGroupedProduct) continue;
     bool forced = false;
     for (size_t t = 0; t < matched.size(); ++t) {
       if (graph.scope_name(node).find(policy.force_recompute_products[t]) == std::string::npos)

@@ -6,10 +6,12 @@
 
 #include "rhea/base/error.h"
 #include "rhea/ops/dot_general/panel_kernels.h"
+#include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/optimizer/adam.h"
 #include "rhea/ops/pack/layout.h"
 #include "rhea/ops/per_isa.h"
+#include "rhea/ops/row.h"
 
 namespace rhea::ops {
 namespace {
@@ -33,16 +35,21 @@ std::vector<ir::AttrSpec> attr_specs() {
 std::vector<Type> infer(std::span<const Type> in, const Attrs& attrs) {
   check_adam_operands(in, attrs);
   const DType dtype = attrs.dtype("copy_dtype");
-  if (in[0].rank() != 2 || in[0].dtype != DType::f32 ||
+  if ((in[0].rank() != 2 && in[0].rank() != 3) || in[0].dtype != DType::f32 ||
       (dtype != DType::f32 && dtype != DType::bf16))
-    throw Error("needs an f32 matrix with copies in f32 or bf16, got {} with copies in {}",
-                to_string(in[0]), dtype_name(dtype));
+    throw Error(
+        "needs an f32 matrix (or groups of them) with copies in f32 or bf16, got {} with copies in "
+        "{}",
+        to_string(in[0]), dtype_name(dtype));
   std::vector<Type> results = {in[0], in[2], in[3]};
   for (const int64_t layout : attrs.list("copies")) {
     if (layout < 0 || layout > static_cast<int64_t>(Layout::panels_kn))
       throw Error("attribute copies lists layouts (0 row_major, 1 panels_nk, 2 panels_kn), got {}",
                   layout);
-    results.push_back({dtype, in[0].shape, static_cast<Layout>(layout)});
+    const Type copy{dtype, in[0].shape, static_cast<Layout>(layout)};
+    if (copy.rank() == 3 && copy.layout != Layout::row_major && !can_pack_groups(copy, copy.layout))
+      throw Error("groups of {} do not keep apart in panels", to_string(copy));
+    results.push_back(copy);
   }
   return results;
 }
@@ -79,7 +86,7 @@ void write_copy(const State& s, Layout layout, const char* tile, int64_t tile_ro
   if (layout == Layout::row_major) {
     for (int64_t r = 0; r < rows; ++r)
       s.stream(tile + r * tile_row * s.element,
-               out.as<char>() + (first + r) * out.row_stride * s.element, s.columns * s.element);
+               out.as<char>() + (first + r) * s.columns * s.element, s.columns * s.element);
     return;
   }
   if (layout == Layout::panels_nk) {
@@ -127,8 +134,9 @@ KernelPlan plan(const OpInstance& node, Isa isa) {
       kernels.adam[0][optimizer_dtype(node.in[1].dtype)][optimizer_dtype(node.in[2].dtype)];
   state->stream = kernels.stream;
   state->panels = &panel_kernels(isa);
-  state->rows = node.in[0].shape[0];
-  state->columns = node.in[0].shape[1];
+  const Type matrix = packed_matrix(node.in[0]);
+  state->rows = matrix.shape[0];
+  state->columns = matrix.shape[1];
   state->tile_row = state->columns;
   KernelPlan plan;
   if (rounds) {
@@ -161,6 +169,11 @@ std::vector<Sample> samples() {
       all.push_back(std::move(s));
     }
   }
+  Sample groups = adam_sample({3, 64, 70}, DType::f32, DType::f32, DType::bf16);
+  groups.name = "groups";
+  groups.attrs.set("copy_dtype", DType::bf16);
+  groups.attrs.set("copies", every);
+  all.push_back(std::move(groups));
   return all;
 }
 
@@ -174,7 +187,12 @@ const OpDef kAdamPack{
     .shard =
         [](const OpInstance& node) {
           std::string text = adam_shard(node);
-          for (size_t i = 3; i < node.out.size(); ++i) text += ",ab";
+          const std::string dims = shard_letters(node.in[0].rank());
+          for (size_t i = 3; i < node.out.size(); ++i) text += "," + dims;
+          // Groups stay whole, so that they keep apart in panels.
+          if (node.in[0].rank() == 3)
+            for (size_t i = text.find('b'); i != std::string::npos; i = text.find('b', i + 2))
+              text.insert(i, 1, '!');
           return text;
         },
     .cpu = kernels_per_isa("strips", plan),

@@ -16,6 +16,11 @@ constexpr int64_t panel_depth(int64_t k, DType dtype) {
 constexpr int64_t panel_index(int64_t k, int64_t n, int64_t depth, int64_t pair) {
   return ((n / kPanel * (depth / pair) + k / pair) * kPanel + n % kPanel) * pair + k % pair;
 }
+// The matrix that a packed tensor holds: of three dims, the leading two are rows.
+inline ir::Type packed_matrix(const ir::Type& type) {
+  if (type.rank() != 3) return type;
+  return {type.dtype, {type.shape[0] * type.shape[1], type.shape[2]}, type.layout};
+}
 // Offset, in elements, of entry (row, column) of a matrix of any layout.
 inline int64_t element_offset(const ir::Type& type, int64_t row, int64_t column) {
   if (type.layout == ir::Layout::row_major) return row * type.shape[1] + column;

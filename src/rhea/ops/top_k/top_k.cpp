@@ -7,6 +7,7 @@
 #include "rhea/base/error.h"
 #include "rhea/ops/element.h"
 #include "rhea/ops/ops.h"
+#include "rhea/ops/route/route.h"
 #include "rhea/ops/row.h"
 
 namespace rhea::ops {
@@ -102,19 +103,11 @@ void reference(const ir::ReferenceArgs& args) {
   }
 }
 
-// dx[r, n] = sum over j of dvalues[r, j] where n is index[r, j].
+// The cotangents go where the values came from.
 std::vector<Value> vjp(const ir::VjpArgs& args) {
   if (!args.cotangents[0].valid()) return {Value{}};
-  const Value index = args.outputs[1], dy = widen(args.cotangents[0]);
-  const int64_t n = args.inputs[0].dim(-1), last = index.type().rank();
-  Shape shape = index.shape();  // [.., k, n]
-  shape.push_back(n);
-  const Value column = iota(args.graph, shape, DType::i32, last);
-  const Value chosen = compare(column, broadcast_last(index, n), "EQ");
-  const Value spread = broadcast_last(dy, n);
-  const Value sum =
-      reduce_sum(select(chosen, spread, zeros(args.graph, spread.type())), {last - 1});
-  return {convert(sum, args.inputs[0].dtype())};
+  const Value x = args.inputs[0];
+  return {convert(put_last(args.cotangents[0], args.outputs[1], x.dim(-1)), x.dtype())};
 }
 
 std::string shard(const OpInstance& op) {
