@@ -24,8 +24,9 @@ constexpr int64_t kMaxPositions = std::numeric_limits<int32_t>::max() - kPrefill
 // position; how many tokens there are was checked before.
 nn::Decoder::Config without_length_limit(nn::Decoder::Config decoder) {
   for (auto& layer : decoder.layers) {
-    if (auto* rope = layer->attention->rope.as<nn::CosSinRoPE::Config>())
-      rope->max_position_embeddings = 0;
+    auto* attention = layer->attention.as<nn::Attention::Config>();
+    auto* rope = attention == nullptr ? nullptr : attention->rope.as<nn::RopeFields>();
+    if (rope != nullptr) rope->max_position_embeddings = 0;
   }
   return decoder;
 }
@@ -101,15 +102,13 @@ struct Generator::Impl {
 };
 
 Generator::Generator(const PublishedModel& model, int64_t capacity, ThreadPool& pool) {
-  const auto& rope = model.published().rope;
-  const int64_t limit =
-      rope.spec().depends_on_length() ? kMaxPositions : rope.max_position_embeddings;
+  const int64_t positions = model.decoder().max_positions();
+  const int64_t limit = positions > 0 ? positions : kMaxPositions;
   if (capacity < 1 || capacity > limit)
     throw Error(
         "{} tokens (prompt and new ones together) are asked for, the model has positions for {} "
         "({}); shorten the prompt or ask for fewer tokens",
-        capacity, limit,
-        rope.spec().depends_on_length() ? "as many as are counted" : "max_position_embeddings");
+        capacity, limit, positions > 0 ? "max_position_embeddings" : "as many as are counted");
   // Whole pieces of the prompt, so that its padding has rows too; never beyond the last position.
   impl_ = std::make_unique<Impl>(model, round_up(capacity, kPrefill), pool);
 }

@@ -28,17 +28,12 @@ void add(Problems& problems, std::string path, std::string value, std::string re
 
 void check_length(const TrainerConfig& config, const nn::Decoder::Config& model,
                   Problems& problems) {
-  for (const auto& layer : model.layers) {
-    const auto* rope = layer->attention->rope.as<nn::RopeFields>();
-    if (rope == nullptr || rope->max_position_embeddings <= 0 || rope->spec().depends_on_length() ||
-        config.training.seq_len <= rope->max_position_embeddings)
-      continue;
-    add(problems, "training.seq_len", std::to_string(config.training.seq_len),
-        fmt::format("Training sequence length {} exceeds attention RoPE maximum supported sequence "
-                    "length {}.",
-                    config.training.seq_len, rope->max_position_embeddings));
-    return;
-  }
+  const int64_t limit = model.max_positions();
+  if (limit <= 0 || config.training.seq_len <= limit) return;
+  add(problems, "training.seq_len", std::to_string(config.training.seq_len),
+      fmt::format("Training sequence length {} exceeds attention RoPE maximum supported sequence "
+                  "length {}.",
+                  config.training.seq_len, limit));
 }
 
 void check_groups(const OptimizerConfig& optimizer, const std::vector<nn::Parameter>& parameters,

@@ -1,6 +1,7 @@
 #include "rhea/parameter_tensors.h"
 
 #include "rhea/base/error.h"
+#include "rhea/models/decoder_sizes.h"
 #include "rhea/models/registry.h"
 
 namespace rhea {
@@ -19,7 +20,13 @@ void add_parts(std::vector<checkpoint::NamedTensor>& out, const nn::Parameter& p
 
 checkpoint::KeyMap published_key_map(const nn::Decoder::Config& model) {
   checkpoint::KeyMap map = checkpoint::identity_key_map();
-  if (model.tie_word_embeddings) map.tied = {{"lm_head.weight", "model.embed_tokens.weight"}};
+  const nn::DecoderNames& names =
+      model.names == &nn::kNativeNames ? nn::kHuggingFaceNames : *model.names;
+  map.head = fmt::format("{}.weight", names.lm_head);
+  if (model.tie_word_embeddings)
+    map.tied = {{map.head, names.prefix.empty()
+                               ? fmt::format("{}.weight", names.tok_embeddings)
+                               : fmt::format("{}.{}.weight", names.prefix, names.tok_embeddings)}};
   map.ignorable = [](const std::string& key) { return key.ends_with("rotary_emb.inv_freq"); };
   return map;
 }
@@ -29,8 +36,7 @@ checkpoint::KeyMap make_key_map(const ModelSpec& spec) {
   const auto& model = models::decoder(spec);
   checkpoint::KeyMap map = published_key_map(model);
   if (family.key_rules.empty()) return map;
-  const int64_t head_dim =
-      model.layers.empty() ? 0 : model.layers[0]->attention->qkv_linear->head_dim;
+  const int64_t head_dim = models::permuted_head_dim(model);
   map.to_hf = [rules = family.key_rules, head_dim](const std::string& native,
                                                    std::span<const int64_t> shape) {
     const auto key = models::to_hf(rules, native);

@@ -9,6 +9,7 @@
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/step_reader.h"
 #include "rhea/exec/cpu/backend.h"
+#include "rhea/models/decoder_sizes.h"
 #include "rhea/models/key_rules.h"
 #include "rhea/models/registry.h"
 #include "rhea/parameter_tensors.h"
@@ -39,8 +40,7 @@ void import_native(const ModelFolder& files, const nn::Decoder::Config& decoder,
                    std::span<const NamedTensor> targets) {
   const checkpoint::StepReader reader(files.path);
   const auto rules = models::find_family(files.family).key_rules;
-  const int64_t head_dim =
-      decoder.layers.empty() ? 0 : decoder.layers[0]->attention->qkv_linear->head_dim;
+  const int64_t head_dim = models::permuted_head_dim(decoder);
   std::map<std::string, const NamedTensor*> missing;
   for (const NamedTensor& target : targets) missing[target.name] = &target;
   for (const auto& [native, stored] : reader.manifest().tensors) {
@@ -63,7 +63,7 @@ void import_native(const ModelFolder& files, const nn::Decoder::Config& decoder,
 PublishedModel::PublishedModel(const std::filesystem::path& folder)
     : files_(find_model(folder)),
       published_(models::hf::parse_config(files_.config_json, files_.config_name)),
-      decoder_(models::hf::build(published_)) {
+      decoder_(published_.decoder) {
   ir::Graph graph;
   nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
   nn::logits(trace, decoder_);

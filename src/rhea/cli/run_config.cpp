@@ -49,9 +49,11 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
   facts.vocab_size = model.vocab_size();
   if (model.layers.empty()) return facts;
   const nn::TransformerBlock::Config& block = *model.layers.front();
-  facts.n_heads = block.attention->qkv_linear->n_heads;
-  facts.n_kv_heads = block.attention->qkv_linear->n_kv_heads;
-  facts.ffn_hidden_dim = block.feed_forward->w1->out_features;
+  if (const auto* attention = block.attention.as<nn::Attention::Config>()) {
+    facts.n_heads = attention->qkv_linear->n_heads;
+    facts.n_kv_heads = attention->qkv_linear->n_kv_heads;
+  }
+  facts.ffn_hidden_dim = block.feed_forward->hidden_dim();
   check_model(config, facts.problems);
   return facts;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rhea/base/error.h"
+#include "rhea/models/parts.h"
 
 namespace rhea::models {
 
@@ -20,25 +21,15 @@ Init head_init(int64_t dim) {
 
 nn::Decoder::Config make_decoder(const DecoderSizes& sizes, const nn::DecoderNames& names,
                                  const InitRules& init, const nn::RopeFields& rope) {
-  const auto linear = [](int64_t in, int64_t out, bool bias, const Init& rule) {
-    nn::Linear::Config made;
-    made.in_features = in;
-    made.out_features = out;
-    made.bias = bias;
-    made.init = rule;
-    return made;
-  };
-  const auto norm = [&](int64_t dim) {
-    nn::RMSNorm::Config made;
-    made.dim = dim;
-    made.eps = sizes.norm_eps;
-    return made;
-  };
+  const auto norm = [&](int64_t dim) { return rms_norm(dim, sizes.norm_eps); };
   const int64_t head_dim =
       sizes.head_dim != 0 ? sizes.head_dim : div_exact(sizes.dim, sizes.n_heads);
   if (sizes.n_kv_heads <= 0 || sizes.n_heads % sizes.n_kv_heads != 0)
     throw Error("n_heads ({}) must be a multiple of n_kv_heads ({})", sizes.n_heads,
                 sizes.n_kv_heads);
+  nn::CosSinRoPE::Config turned;
+  static_cast<nn::RopeFields&>(turned) = rope;
+  if (turned.dim == 0) turned.dim = head_dim;
 
   nn::Decoder::Config model;
   model.names = &names;
@@ -53,40 +44,73 @@ nn::Decoder::Config make_decoder(const DecoderSizes& sizes, const nn::DecoderNam
     block.names = &names;
     block.attention_norm = norm(sizes.dim);
     block.ffn_norm = norm(sizes.dim);
-    nn::Attention::Config& attention = *block.attention;
-    attention.names = &names;
-    nn::QKV::Config& qkv = *attention.qkv_linear;
+
+    nn::SplitQKV::Config qkv;
     qkv.names = &names;
-    qkv.dim = sizes.dim;
     qkv.n_heads = sizes.n_heads;
     qkv.n_kv_heads = sizes.n_kv_heads;
     qkv.head_dim = head_dim;
-    qkv.bias = sizes.qkv_bias;
     qkv.fused = sizes.fuse_qkv;
-    qkv.init = init.qkv;
+    qkv.wq = linear(sizes.dim, sizes.n_heads * head_dim, sizes.qkv_bias, init.qkv);
+    qkv.wk = qkv.wv = linear(sizes.dim, sizes.n_kv_heads * head_dim, sizes.qkv_bias, init.qkv);
+    nn::Attention::Config attention;
+    attention.names = &names;
+    attention.qkv_linear = qkv;
     attention.wo = linear(sizes.n_heads * head_dim, sizes.dim, sizes.o_bias, init.wo(layer));
-    attention.qk_norm = sizes.qk_norm;
-    attention.q_norm = norm(head_dim);
-    attention.k_norm = norm(head_dim);
-    if (sizes.interleaved_rope) {
-      nn::ComplexRoPE::Config filled;
-      static_cast<nn::RopeFields&>(filled) = rope;
-      filled.dim = head_dim;
-      attention.rope = filled;
-    } else {
-      nn::CosSinRoPE::Config filled;
-      static_cast<nn::RopeFields&>(filled) = rope;
-      filled.dim = head_dim;
-      attention.rope = filled;
+    if (sizes.qk_norm) {
+      attention.q_norm = norm(head_dim);
+      attention.k_norm = norm(head_dim);
     }
-    nn::FeedForward::Config& feed_forward = *block.feed_forward;
+    attention.rope = rotary(turned, sizes.interleaved_rope);
+    block.attention = attention;
+
+    nn::FeedForward::Config feed_forward;
     feed_forward.names = &names;
     feed_forward.w1 = linear(sizes.dim, sizes.hidden_dim, sizes.mlp_bias, init.w1);
     feed_forward.w3 = linear(sizes.dim, sizes.hidden_dim, sizes.mlp_bias, init.w3(layer));
     feed_forward.w2 = linear(sizes.hidden_dim, sizes.dim, sizes.mlp_bias, init.w2(layer));
+    block.feed_forward = feed_forward;
     model.layers.push_back(block);
   }
   return model;
+}
+
+DecoderSizes sizes_of(const nn::Decoder::Config& model) {
+  if (model.layers.empty()) throw Error("a model without layers has no sizes");
+  const auto& block = *model.layers[0];
+  const auto& attention = attention_of(block);
+  const auto* qkv = attention.qkv_linear.as<nn::SplitQKV::Config>();
+  const auto* feed_forward = block.feed_forward.as<nn::FeedForward::Config>();
+  if (qkv == nullptr || feed_forward == nullptr || !model.norm)
+    throw Error("the decoder is of no form that Llama or Qwen3 has");
+  return {.dim = model.tok_embeddings->embedding_dim,
+          .n_layers = static_cast<int64_t>(model.layers.size()),
+          .n_heads = qkv->n_heads,
+          .n_kv_heads = qkv->n_kv_heads,
+          .head_dim = qkv->head_dim,
+          .hidden_dim = feed_forward->hidden_dim(),
+          .vocab_size = model.vocab_size(),
+          .tied = model.tie_word_embeddings,
+          .qk_norm = static_cast<bool>(attention.q_norm),
+          .qkv_bias = qkv->wq->bias,
+          .o_bias = attention.wo->bias,
+          .mlp_bias = feed_forward->w1->bias,
+          .norm_eps = model.norm->eps,
+          .fuse_qkv = qkv->fused,
+          .interleaved_rope = attention.rope.as<nn::ComplexRoPE::Config>() != nullptr};
+}
+
+int64_t permuted_head_dim(const nn::Decoder::Config& model) {
+  const auto* attention =
+      model.layers.empty() ? nullptr : model.layers[0]->attention.as<nn::Attention::Config>();
+  return attention == nullptr ? 0 : attention->qkv_linear->head_dim;
+}
+
+const nn::RopeFields& rope_of(const nn::Decoder::Config& model) {
+  const auto* rope =
+      model.layers.empty() ? nullptr : attention_of(*model.layers[0]).rope.as<nn::RopeFields>();
+  if (rope == nullptr) throw Error("the model has no rotary embedding");
+  return *rope;
 }
 
 }  // namespace rhea::models

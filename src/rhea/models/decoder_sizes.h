@@ -1,4 +1,4 @@
-// From a family's sizes and rules to the tree of module configs.
+// From a family's sizes and rules to the tree of module configs, and back.
 #pragma once
 #include <functional>
 
@@ -34,7 +34,18 @@ nn::Init linear_init();
 nn::Init depth_init(int64_t layer);
 nn::Init head_init(int64_t dim);
 
+// Blocks with RMSNorm before attention and feed-forward, split projections, rotary embedding of
+// whole heads and a gated silu feed-forward: the form of Llama and Qwen3, which other families
+// change.
 nn::Decoder::Config make_decoder(const DecoderSizes& sizes, const nn::DecoderNames& names,
                                  const InitRules& init, const nn::RopeFields& rope);
+
+// The sizes of a decoder that make_decoder built. Throws Error for one of another form.
+DecoderSizes sizes_of(const nn::Decoder::Config& model);
+// Head dim of projections whose rows are permuted in published files (KeyRule); 0 where there is no
+// attention of that form.
+int64_t permuted_head_dim(const nn::Decoder::Config& model);
+// Its rotary embedding; throws Error where there is none.
+const nn::RopeFields& rope_of(const nn::Decoder::Config& model);
 
 }  // namespace rhea::models

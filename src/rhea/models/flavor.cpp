@@ -10,7 +10,10 @@ ModelSpec make_spec(std::string_view family, std::string_view flavor, nn::Decode
   if (!masks && attn_backend != "sdpa")
     throw Error("attn_backend '{}' is unknown; known: flex, varlen, flex_flash, sdpa",
                 attn_backend);
-  for (auto& layer : model.layers) layer->attention->document_mask = masks;
+  for (auto& layer : model.layers) {
+    if (auto* attention = layer->attention.as<nn::Attention::Config>())
+      attention->document_mask = masks;
+  }
   ModelSpec spec;
   spec.name = family;
   spec.flavor = flavor;

@@ -11,10 +11,8 @@ ModelSize model_size(const nn::Decoder::Config& model, const std::vector<nn::Par
       model.tok_embeddings->num_embeddings * model.tok_embeddings->embedding_dim;
   const int64_t in_products = size.num_parameters - (model.tie_word_embeddings ? 0 : embedding);
   int64_t attention = 0;
-  for (const auto& layer : model.layers) {
-    const auto& qkv = *layer->attention->qkv_linear;
-    attention += qkv.n_heads * 2 * qkv.head_dim;
-  }
+  for (const auto& layer : model.layers)
+    attention += layer->attention->score_width() + layer->feed_forward->score_width();
   size.flops_per_token = 6 * in_products + 6 * attention * seq_len;
   return size;
 }

@@ -8,7 +8,7 @@ namespace rhea::models {
 
 struct ModelSize {
   int64_t num_parameters = 0;
-  // 6 N_mm + 6 L N (2H) S: no causal discount, no recomputation; N_mm leaves out an untied
+  // 6 N_mm + 6 L N (d_qk + d_v) S: no causal discount, no recomputation; N_mm leaves out an untied
   // embedding.
   int64_t flops_per_token = 0;
 };

@@ -97,8 +97,8 @@ TEST(ConfigJson, BothSpellingsGiveTheSameRope) {
       std::string(kSmall) +
           R"(, "rope_parameters": {"rope_theta": 5e5, "rope_type": "linear", "factor": 4}})",
       "v5");
-  EXPECT_EQ(v4.rope.spec(), v5.rope.spec());
-  EXPECT_EQ(v4.rope.factor, 4);
+  EXPECT_EQ(rope_of(v4.decoder).spec(), rope_of(v5.decoder).spec());
+  EXPECT_EQ(rope_of(v4.decoder).factor, 4);
 }
 
 TEST(ConfigJson, WhatIsWrittenReadsBackToTheSameModel) {
@@ -106,18 +106,18 @@ TEST(ConfigJson, WhatIsWrittenReadsBackToTheSameModel) {
                            qwen3::model_registry("4B")}) {
     const auto& model = decoder(spec);
     const auto read = hf::parse_config(hf::write_config(model), "config.json");
-    const auto& qkv = *model.layers[0]->attention->qkv_linear;
+    const DecoderSizes ours = sizes_of(model), theirs = sizes_of(read.decoder);
     EXPECT_EQ(read.model_type, spec.name == "qwen3" ? "qwen3" : "llama");
-    EXPECT_EQ(read.sizes.dim, qkv.dim);
-    EXPECT_EQ(read.sizes.n_layers, static_cast<int64_t>(model.layers.size()));
-    EXPECT_EQ(read.sizes.n_heads, qkv.n_heads);
-    EXPECT_EQ(read.sizes.n_kv_heads, qkv.n_kv_heads);
-    EXPECT_EQ(read.sizes.head_dim, qkv.head_dim);
-    EXPECT_EQ(read.sizes.hidden_dim, model.layers[0]->feed_forward->w1->out_features);
-    EXPECT_EQ(read.sizes.vocab_size, model.vocab_size());
-    EXPECT_EQ(read.sizes.tied, model.tie_word_embeddings);
-    EXPECT_EQ(read.sizes.norm_eps, model.norm->eps);
-    EXPECT_EQ(read.rope.spec(), model.layers[0]->attention->rope->spec());
+    EXPECT_EQ(theirs.dim, ours.dim);
+    EXPECT_EQ(theirs.n_layers, ours.n_layers);
+    EXPECT_EQ(theirs.n_heads, ours.n_heads);
+    EXPECT_EQ(theirs.n_kv_heads, ours.n_kv_heads);
+    EXPECT_EQ(theirs.head_dim, ours.head_dim);
+    EXPECT_EQ(theirs.hidden_dim, ours.hidden_dim);
+    EXPECT_EQ(theirs.vocab_size, ours.vocab_size);
+    EXPECT_EQ(theirs.tied, ours.tied);
+    EXPECT_EQ(theirs.norm_eps, ours.norm_eps);
+    EXPECT_EQ(rope_of(read.decoder).spec(), rope_of(model).spec());
   }
 }
 
@@ -128,7 +128,7 @@ TEST(ConfigJson, NamesTheFieldThatIsWrong) {
         << rest;
   };
   message(R"(, "frobnicate": 1)", "frobnicate = 1");
-  message(R"(, "hidden_act": "relu")", "hidden_act");
+  message(R"(, "hidden_act": "mish")", "hidden_act 'mish'");
   message(R"(, "num_key_value_heads": 3)", "num_key_value_heads (3)");
   message(
       R"(, "rope_theta": 1e4, "rope_scaling": {"rope_type": "linear", "rope_theta": 2e4, "factor": 2})",
@@ -214,10 +214,11 @@ TEST(Models, EveryParameterOfEveryConfigHasAHuggingFaceName) {
   "attention_bias": {}, "tie_word_embeddings": {})",
                 type, attention_bias, tied);
             if (!qwen3) text += fmt::format(R"(, "mlp_bias": {})", mlp_bias);
-            auto published = hf::parse_config(text + "}", "config.json");
-            published.sizes.fuse_qkv = fused;
-            const auto model = qwen3 ? qwen3::build(published.sizes, published.rope)
-                                     : llama3::build(published.sizes, published.rope);
+            const auto published = hf::parse_config(text + "}", "config.json");
+            DecoderSizes sizes = sizes_of(published.decoder);
+            sizes.fuse_qkv = fused;
+            const auto& rope = rope_of(published.decoder);
+            const auto model = qwen3 ? qwen3::build(sizes, rope) : llama3::build(sizes, rope);
             const auto rules = find_family(qwen3 ? "qwen3" : "llama3").key_rules;
             ir::Graph graph;
             nn::Trace trace(graph, {.num_tokens = 8, .seq_len = 8});
@@ -233,7 +234,7 @@ TEST(Models, EveryParameterOfEveryConfigHasAHuggingFaceName) {
             // The same names as the model under Hugging Face's own.
             ir::Graph other;
             nn::Trace published_trace(other, {.num_tokens = 8, .seq_len = 8});
-            nn::language_model_loss(published_trace, hf::build(published), 8);
+            nn::language_model_loss(published_trace, published.decoder, 8);
             std::vector<std::string> expected;
             for (const auto& parameter : published_trace.parameters())
               for (const auto& part : parameter.parts) expected.push_back(part.fqn);
@@ -297,7 +298,8 @@ TEST(ConfigJson, DifferencesNameEveryFieldThatChangesTheComputation) {
   };
   for (const auto& c : cases) {
     const auto ours = config(c.ours);
-    for (const auto& model : {hf::build(ours), llama3::build(ours.sizes, ours.rope)}) {
+    for (const auto& model :
+         {ours.decoder, llama3::build(sizes_of(ours.decoder), rope_of(ours.decoder))}) {
       EXPECT_THAT(hf::differences(model, ours), testing::IsEmpty()) << c.ours;
       EXPECT_THAT(hf::differences(model, config(c.theirs)),
                   testing::ElementsAre(testing::StartsWith(c.named)))
@@ -309,9 +311,9 @@ TEST(ConfigJson, DifferencesNameEveryFieldThatChangesTheComputation) {
 TEST(ConfigJson, FieldsThatMayOnlyHaveOneValue) {
   for (const char* field :
        {R"("rope_interleaved": true)", R"("is_encoder_decoder": true)",
-        R"("chunk_size_feed_forward": 64)", R"("hidden_act": "gelu")",
-        R"("attention_dropout": 0.1)", R"("use_sliding_window": true)",
-        R"("quantization_config": {"bits": 4})", R"("partial_rotary_factor": 0.5)"}) {
+        R"("chunk_size_feed_forward": 64)", R"("hidden_act": "xielu")",
+        R"("use_sliding_window": true)", R"("quantization_config": {"bits": 4})",
+        R"("partial_rotary_factor": 1.5)"}) {
     EXPECT_THROW(hf::parse_config(std::string(kSmall) + ", " + field + "}", "config.json"), Error)
         << field;
   }

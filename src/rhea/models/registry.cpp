@@ -9,6 +9,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/models/flavor.h"
+#include "rhea/models/hf/build.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/models/llama3/llama3.h"
 #include "rhea/models/qwen3/qwen3.h"
@@ -18,13 +19,31 @@ namespace {
 
 constexpr std::string_view kHuggingFace = "transformers_modeling_backend";
 
+// A native model in the sizes of a published one. Throws Error where these do not describe it: a
+// window, another activation, partial rotation.
+nn::Decoder::Config native(nn::Decoder::Config (*build)(const DecoderSizes&, const nn::RopeFields&),
+                           const nn::Decoder::Config& published) {
+  DecoderSizes sizes = sizes_of(published);
+  const nn::RopeFields& rope = rope_of(published);
+  auto found = hf::tree_differences(hf::llama_decoder(sizes, rope), published);
+  if (rope.dim != sizes.head_dim)
+    found.push_back(fmt::format("{} of {} dims of a head rotate", rope.dim, sizes.head_dim));
+  if (!found.empty())
+    throw Error(
+        "the native model has no form for this; use the config "
+        "transformers_modeling_backend_full:\n    {}",
+        fmt::join(found, "\n    "));
+  sizes.fuse_qkv = true;
+  return build(sizes, rope);
+}
+
 std::span<const Family> families() {
   static const std::array kFamilies = {
       Family{"llama3", llama3::key_rules(), "llama",
-             [](const hf::PublishedConfig& c) { return llama3::build(c.sizes, c.rope); }},
+             [](const hf::PublishedConfig& c) { return native(llama3::build, c.decoder); }},
       Family{"qwen3", qwen3::key_rules(), "qwen3",
-             [](const hf::PublishedConfig& c) { return qwen3::build(c.sizes, c.rope); }},
-      Family{kHuggingFace, {}, {}, hf::build},
+             [](const hf::PublishedConfig& c) { return native(qwen3::build, c.decoder); }},
+      Family{kHuggingFace, {}, {}, [](const hf::PublishedConfig& c) { return c.decoder; }},
   };
   return kFamilies;
 }

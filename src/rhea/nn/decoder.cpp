@@ -1,36 +1,116 @@
 // T tokens, D model dim, V vocabulary
 #include "rhea/nn/decoder.h"
 
+#include <algorithm>
+
 #include "rhea/base/error.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::nn {
+namespace {
+
+// x * factor with the product alone rounded to x's dtype.
+Value scaled(Value x, double factor) {
+  if (factor == 1) return x;
+  return ops::convert(ops::multiply(ops::convert(x, DType::f32), factor), x.dtype());
+}
+
+// What a head adds after its product. The scale comes before it, on h: the same function, and the
+// loss stays one over chunks of logits.
+Value finished(Trace& trace, const Decoder::Config& model, Value logits_TV) {
+  if (model.lm_head->bias) {
+    const Value b_V = trace.parameter("bias", {model.vocab_size()}, Init::zeros());
+    logits_TV =
+        logits_TV + ops::broadcast_in_dim(scaled(ops::convert(b_V, DType::f32), model.logit_scale),
+                                          logits_TV.shape(), {1});
+  }
+  if (model.logit_softcap <= 0) return logits_TV;
+  return ops::multiply(ops::tanh(ops::multiply(logits_TV, 1 / model.logit_softcap)),
+                       model.logit_softcap);
+}
+
+bool is_plain_product(const Decoder::Config& model) {
+  return !model.lm_head->bias && model.logit_softcap <= 0;
+}
+
+Value whole_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD) {
+  return finished(trace, model, ops::convert(ops::linear(h_TD, w_VD), DType::f32));
+}
+
+}  // namespace
+
+Value TransformerBlock::Config::branch(Trace& trace, std::string_view name,
+                                       const Branch::Config& module, std::string_view post_name,
+                                       const Slot<Norm::Config>& post, Value x_TD) const {
+  Value y_TD = call(trace, name, module, x_TD);
+  if (post) y_TD = call(trace, post_name, *post, y_TD);
+  return scaled(y_TD, residual_multiplier);
+}
 
 Value TransformerBlock::Config::forward(Trace& trace, Value x_TD) const {
-  const Value a_TD = call(trace, names->attention_norm, *attention_norm, x_TD);
-  const Value h_TD = x_TD + call(trace, names->attention, *attention, a_TD);
-  const Value f_TD = call(trace, names->ffn_norm, *ffn_norm, h_TD);
-  return h_TD + call(trace, names->feed_forward, *feed_forward, f_TD);
+  const Value a_TD =
+      attention_norm ? call(trace, names->attention_norm, *attention_norm, x_TD) : x_TD;
+  const Value h_TD = x_TD + branch(trace, names->attention, *attention, names->post_attention_norm,
+                                   post_attention_norm, a_TD);
+  const Value in_TD = parallel ? x_TD : h_TD;
+  Value f_TD = parallel ? a_TD : h_TD;
+  if (ffn_norm) f_TD = call(trace, names->ffn_norm, *ffn_norm, in_TD);
+  return h_TD + branch(trace, names->feed_forward, *feed_forward, names->post_ffn_norm,
+                       post_ffn_norm, f_TD);
 }
 
 void TransformerBlock::Config::fields(Visitor& v) {
-  v(names->attention_norm, attention_norm, "norm before attention");
+  if (attention_norm) v(names->attention_norm, attention_norm, "norm before attention");
   v(names->attention, attention, "attention");
-  v(names->ffn_norm, ffn_norm, "norm before the feed-forward");
+  if (post_attention_norm)
+    v(names->post_attention_norm, post_attention_norm, "norm of what attention gives");
+  if (ffn_norm) v(names->ffn_norm, ffn_norm, "norm before the feed-forward");
   v(names->feed_forward, feed_forward, "feed-forward");
+  if (post_ffn_norm) v(names->post_ffn_norm, post_ffn_norm, "norm of what the feed-forward gives");
+  v("parallel", parallel, "both branches read the block's input");
+  v("residual_multiplier", residual_multiplier, "of what a branch adds");
+}
+
+int64_t Decoder::Config::max_positions() const {
+  int64_t limit = 0;
+  const auto bound = [&](int64_t positions) {
+    if (positions > 0) limit = limit == 0 ? positions : std::min(limit, positions);
+  };
+  if (learned_positions) bound(pos_embeddings->num_embeddings - position_offset);
+  for (const auto& layer : layers) {
+    const auto* attention = layer->attention.as<Attention::Config>();
+    const auto* rope = attention == nullptr ? nullptr : attention->rope.as<RopeFields>();
+    if (rope != nullptr && !rope->spec().depends_on_length()) bound(rope->max_position_embeddings);
+  }
+  return limit;
+}
+
+Value Decoder::Config::embed(Trace& trace) const {
+  Value x_TD = call(trace, names->tok_embeddings, *tok_embeddings, trace.tokens());
+  if (embedding_multiplier != 1)
+    x_TD = round_embedding_multiplier ? ops::multiply(x_TD, embedding_multiplier)
+                                      : scaled(x_TD, embedding_multiplier);
+  if (learned_positions) {
+    Value places_T = trace.positions();
+    if (position_offset != 0)
+      places_T =
+          places_T + trace.graph().constant(static_cast<double>(position_offset), places_T.type());
+    x_TD = x_TD + call(trace, names->positions, *pos_embeddings, places_T);
+  }
+  return embedding_norm ? call(trace, names->embedding_norm, *embedding_norm, x_TD) : x_TD;
 }
 
 Value Decoder::Config::forward(Trace& trace) const {
   if (!names->prefix.empty()) trace.graph().push_scope(names->prefix);
-  Value x_TD = call(trace, names->tok_embeddings, *tok_embeddings, trace.tokens());
+  Value x_TD = embed(trace);
   {
-    const ir::Scope scope(trace.graph(), "layers");
+    const ir::Scope scope(trace.graph(), names->layers);
     for (size_t i = 0; i < layers.size(); ++i)
       x_TD = call(trace, fmt::format("{}", i), *layers[i], x_TD);
   }
-  const Value h_TD = call(trace, names->norm, *norm, x_TD);
+  if (norm) x_TD = call(trace, names->norm, *norm, x_TD);
   if (!names->prefix.empty()) trace.graph().pop_scope();
-  return h_TD;
+  return scaled(x_TD, logit_scale);
 }
 
 Value Decoder::Config::head_weight(Trace& trace) const {
@@ -50,9 +130,20 @@ Value Decoder::Config::head_weight(Trace& trace) const {
 void Decoder::Config::fields(Visitor& v) {
   v("tie_word_embeddings", tie_word_embeddings, "the head uses the embedding's matrix");
   v(names->tok_embeddings, tok_embeddings, "token embedding");
-  v("layers", layers, "transformer blocks");
-  v(names->norm, norm, "norm before the head");
-  v(names->lm_head, lm_head, "head; unused when tied");
+  v("embedding_multiplier", embedding_multiplier, "of the embeddings");
+  v("round_embedding_multiplier", round_embedding_multiplier,
+    "the multiplier is rounded to the compute dtype first");
+  v("learned_positions", learned_positions, "a row per position is added to the embedding");
+  if (learned_positions) {
+    v(names->positions, pos_embeddings, "embedding of positions");
+    v("position_offset", position_offset, "row of position 0");
+  }
+  if (embedding_norm) v(names->embedding_norm, embedding_norm, "norm of the embedding");
+  v(names->layers, layers, "transformer blocks");
+  if (norm) v(names->norm, norm, "norm before the head");
+  v(names->lm_head, lm_head, "head; its weight is unused when tied");
+  v("logit_scale", logit_scale, "of the logits");
+  v("logit_softcap", logit_softcap, "bound of the logits, 0 = none");
 }
 
 Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t num_chunks) {
@@ -61,15 +152,16 @@ Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t nu
   const Value labels_T = trace.graph().input(kLabels, {DType::i32, {trace.options().num_tokens}});
   const Value scale = trace.graph().input(kLossScale, {DType::f32, {}});
   const ir::Scope scope(trace.graph(), model.names->lm_head);
-  if (num_chunks > 0) return ops::linear_cross_entropy(h_TD, w_VD, labels_T, scale, num_chunks);
-  return ops::cross_entropy(ops::convert(ops::linear(h_TD, w_VD), DType::f32), labels_T, scale);
+  if (num_chunks > 0 && is_plain_product(model))
+    return ops::linear_cross_entropy(h_TD, w_VD, labels_T, scale, num_chunks);
+  return ops::cross_entropy(whole_logits(trace, model, h_TD, w_VD), labels_T, scale);
 }
 
 Value logits(Trace& trace, const Decoder::Config& model) {
   const Value h_TD = model.forward(trace);
   const Value w_VD = model.head_weight(trace);
   const ir::Scope scope(trace.graph(), model.names->lm_head);
-  return ops::convert(ops::linear(h_TD, w_VD), DType::f32);
+  return whole_logits(trace, model, h_TD, w_VD);
 }
 
 }  // namespace rhea::nn

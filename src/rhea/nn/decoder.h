@@ -1,22 +1,31 @@
-// The decoder-only transformer: embedding, pre-norm blocks, norm, head.
+// The decoder-only transformer: embedding, blocks, norm, head.
 #pragma once
 #include <string_view>
 #include <vector>
 
 #include "rhea/nn/attention.h"
-#include "rhea/nn/modules.h"
 
 namespace rhea::nn {
 
 struct TransformerBlock {
-  // h = x + attention(norm(x)); h + feed_forward(norm(h))
+  // h = x + post(attention(pre(x))); h + post(feed_forward(pre(h))). An empty norm is left out.
+  // `parallel`: both branches read x, x + attention(pre(x)) + feed_forward(pre(x)), and without a
+  // norm of its own the feed-forward takes the attention's.
   struct Config : rhea::Config {
     const DecoderNames* names = &kNativeNames;
-    Slot<RMSNorm::Config> attention_norm, ffn_norm;
-    Slot<Attention::Config> attention;
-    Slot<FeedForward::Config> feed_forward;
+    Slot<Norm::Config> attention_norm, post_attention_norm;
+    Slot<Branch::Config> attention;
+    Slot<Norm::Config> ffn_norm, post_ffn_norm;
+    Slot<Branch::Config> feed_forward;
+    bool parallel = false;
+    double residual_multiplier = 1;  // of what a branch adds
     virtual Value forward(Trace& trace, Value x_TD) const;
     void fields(Visitor& v) override;
+
+   protected:
+    // post(branch(x)) * residual_multiplier
+    Value branch(Trace& trace, std::string_view name, const Branch::Config& module,
+                 std::string_view post_name, const Slot<Norm::Config>& post, Value x_TD) const;
   };
 };
 
@@ -25,16 +34,31 @@ struct Decoder {
     const DecoderNames* names = &kNativeNames;
     bool tie_word_embeddings = false;
     Slot<Embedding::Config> tok_embeddings;
+    double embedding_multiplier = 1;
+    // The factor is rounded to the compute dtype before the product, as Gemma does; otherwise only
+    // the product is.
+    bool round_embedding_multiplier = false;
+    bool learned_positions = false;  // pos_embeddings[position + position_offset] is added
+    Slot<Embedding::Config> pos_embeddings;
+    int64_t position_offset = 0;
+    Slot<Norm::Config> embedding_norm;
     std::vector<Slot<TransformerBlock::Config>> layers;
-    Slot<RMSNorm::Config> norm;
+    Slot<Norm::Config> norm;
     Slot<Linear::Config> lm_head;
+    double logit_scale = 1;
+    double logit_softcap = 0;  // c tanh(logit / c), 0 = none
 
     int64_t vocab_size() const { return tok_embeddings->num_embeddings; }
+    // Longest row that the rotary and learned positions allow; 0 = any.
+    int64_t max_positions() const;
     // Hidden states after the last norm, h_TD.
     virtual Value forward(Trace& trace) const;
     // The head's weight w_VD: the embedding's when tied.
     virtual Value head_weight(Trace& trace) const;
     void fields(Visitor& v) override;
+
+   private:
+    Value embed(Trace& trace) const;
   };
 };
 

@@ -50,15 +50,6 @@ void Embedding::Config::fields(Visitor& v) {
   v("init", init, "how the table starts");
 }
 
-Value RMSNorm::Config::forward(Trace& trace, Value x) const {
-  return ops::rms_norm(x, trace.parameter("weight", {dim}, Init::ones()), eps);
-}
-
-void RMSNorm::Config::fields(Visitor& v) {
-  v("dim", dim, "elements of a row");
-  v("eps", eps, "added to the mean square");
-}
-
 RopeSpec RopeFields::spec() const {
   return {.rotary_dim = dim,
           .theta = theta,
@@ -108,18 +99,6 @@ Value RopeFields::rotate(Trace& trace, Value x_TNH, bool interleaved) const {
         trace.options().seq_len, max_position_embeddings);
   const auto tables = trace.rope_tables(rope);
   return ops::rope(x_TNH, tables.cos_SP, tables.sin_SP, trace.positions(), interleaved);
-}
-
-Value FeedForward::Config::forward(Trace& trace, Value x_TD) const {
-  const Value gate_TF = call(trace, names->w1, *w1, x_TD);
-  const Value up_TF = call(trace, names->w3, *w3, x_TD);
-  return call(trace, names->w2, *w2, ops::swiglu(gate_TF, up_TF));
-}
-
-void FeedForward::Config::fields(Visitor& v) {
-  v(names->w1, w1, "gate projection");
-  v(names->w2, w2, "output projection");
-  v(names->w3, w3, "up projection");
 }
 
 }  // namespace rhea::nn

@@ -1,7 +1,7 @@
 // The blocks that native models and published ones are built from. A module is its Config: data
 // plus forward(), so that an override that replaces the node replaces the computation.
 //
-// T tokens, D model dim, N query heads, K kv heads, H head dim, F hidden dim, V vocabulary
+// T tokens, D model dim, N query heads, H head dim
 #pragma once
 #include <optional>
 #include <string_view>
@@ -42,16 +42,6 @@ struct Embedding {
     int64_t embedding_dim = 0;
     InitConfig init;
     virtual Value forward(Trace& trace, Value ids_T) const;
-    void fields(Visitor& v) override;
-  };
-};
-
-struct RMSNorm {
-  // over the last dim; weight starts at 1
-  struct Config : rhea::Config {
-    int64_t dim = 0;
-    double eps = 1e-5;
-    virtual Value forward(Trace& trace, Value x) const;
     void fields(Visitor& v) override;
   };
 };
@@ -97,16 +87,6 @@ struct ComplexRoPE {
   // pairs (2i, 2i + 1)
   struct Config : RopeFields {
     Value forward(Trace& trace, Value x_TNH) const override { return rotate(trace, x_TNH, true); }
-  };
-};
-
-struct FeedForward {
-  // w2(silu(w1 x) * (w3 x)); the children's names come from the model (DecoderNames)
-  struct Config : rhea::Config {
-    const DecoderNames* names = &kNativeNames;
-    Slot<Linear::Config> w1, w2, w3;
-    virtual Value forward(Trace& trace, Value x_TD) const;
-    void fields(Visitor& v) override;
   };
 };
 

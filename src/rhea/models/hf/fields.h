@@ -1,0 +1,83 @@
+// Reads the fields of one config.json. Every field of a file is used, known to have no effect on
+// training, or an error that names it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rhea/base/error.h"
+
+namespace rhea::models::hf {
+
+// Beyond them a number is damage, not a model.
+inline constexpr int64_t kLargestSize = 1 << 20;
+inline constexpr int64_t kLargestVocabulary = 1 << 22;
+inline constexpr int64_t kMostLayers = 10'000;
+inline constexpr int64_t kMostPositions = 2'147'483'647;
+
+// What the reader of a file has to say about it besides errors: one line of the log each.
+struct Notes {
+  std::vector<std::string> defaulted;  // "name = value" of fields that took the class default
+  std::vector<std::string> warnings;
+};
+
+// A field is looked up in the file, then in the class defaults of its model type. A null in the
+// file counts as given: the maybe_ functions return nothing for it, the others treat it as missing.
+class Fields {
+ public:
+  Fields(const nlohmann::json& object, const nlohmann::json& defaults, std::string origin,
+         Notes& notes);
+
+  // In the file and not null.
+  bool given(std::string_view name) const;
+  int64_t integer(std::string_view name, int64_t largest = kLargestSize);
+  std::optional<int64_t> maybe_integer(std::string_view name, int64_t largest = kLargestSize);
+  double number(std::string_view name);
+  std::optional<double> maybe_number(std::string_view name);
+  double number_or(std::string_view name, double fallback);
+  bool flag(std::string_view name);
+  bool flag_or(std::string_view name, bool fallback);
+  std::string text(std::string_view name);
+  std::optional<std::string> maybe_text(std::string_view name);
+  std::vector<double> numbers(std::string_view name);  // empty when absent or null
+  std::vector<int64_t> integers(std::string_view name);
+  std::vector<std::string> texts(std::string_view name);
+
+  // The value must be absent, null or what the text says in JSON: "false", "0".
+  void only(std::string_view name, std::string_view harmless);
+  // No effect on what training computes here.
+  void ignore(std::initializer_list<std::string_view> names);
+  // Probabilities of dropout, which is not applied: a warning where one is not 0.
+  void dropout(std::initializer_list<std::string_view> names);
+
+  // The object under that name: of the file, else of the class defaults, else an empty one.
+  Fields section(std::string_view name);
+  // Whether the object under that name holds objects itself.
+  bool is_nested(std::string_view name) const;
+  // Throws Error listing fields that nobody asked for.
+  void refuse_unknown() const;
+
+  Error error(const std::string& what) const { return Error("{}: {}", origin_, what); }
+  const std::string& origin() const { return origin_; }
+  void warn(std::string text) { notes_->warnings.push_back(std::move(text)); }
+
+ private:
+  // Null: absent or null.
+  const nlohmann::json* find(std::string_view name);
+  const nlohmann::json& required(std::string_view name);
+  int64_t as_integer(std::string_view name, const nlohmann::json& value, int64_t largest) const;
+  double as_number(std::string_view name, const nlohmann::json& value) const;
+
+  const nlohmann::json* object_;
+  const nlohmann::json* defaults_;
+  std::string origin_;
+  Notes* notes_;
+  std::set<std::string, std::less<>> used_;
+};
+
+}  // namespace rhea::models::hf

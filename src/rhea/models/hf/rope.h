@@ -1,0 +1,25 @@
+// Rotary settings of a config.json, in the spelling of Transformers 4 (rope_theta, rope_scaling,
+// partial_rotary_factor at the top) and 5 (rope_parameters, also one per layer type).
+#pragma once
+#include "rhea/models/hf/fields.h"
+#include "rhea/nn/modules.h"
+
+namespace rhea::models::hf {
+
+// A value of RopeFields; rows choose the pairs when they put it into a block.
+using Rope = nn::CosSinRoPE::Config;
+
+// `head_dim` times partial_rotary_factor dims turn. Throws Error naming the field.
+// `longrope_names`: what old files of the family call longrope.
+Rope read_rope(Fields& fields, int64_t head_dim,
+               std::initializer_list<std::string_view> longrope_names = {});
+
+// For models whose layers differ: of the layer types "full_attention" and "sliding_attention". In
+// the spelling of Transformers 4 scaling applies to full attention only, and rope_local_base_freq,
+// where given, is the theta of sliding attention.
+struct LayerRopes {
+  Rope full, sliding;
+};
+LayerRopes read_layer_ropes(Fields& fields, int64_t head_dim);
+
+}  // namespace rhea::models::hf

@@ -1,0 +1,40 @@
+// The table of published architectures: what a model_type's config.json means.
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rhea/models/hf/fields.h"
+#include "rhea/nn/decoder.h"
+
+namespace rhea::models::hf {
+
+struct Row {
+  std::string_view model_type;
+  std::vector<std::string_view> architectures;  // that config.json may name; it may name none
+  // Values that Transformers takes for absent fields, as JSON. A field that is in none of the two
+  // and that the builder needs is an error.
+  std::string_view defaults;
+  // Reads the fields it uses and makes the decoder under the names of published files.
+  nn::Decoder::Config (*build)(Fields& fields);
+  // The row's own spelling of Llama's fields, where it differs: {"hidden_size", "n_embd"}.
+  std::vector<std::pair<std::string_view, std::string_view>> spellings = {};
+
+  std::string_view spelling(std::string_view name) const;
+};
+
+// Throws Error listing the model types there are.
+const Row& find_row(std::string_view model_type);
+std::vector<std::string_view> model_types();
+
+// Groups of related rows, one file each; a new group is named here and in table.cpp.
+std::span<const Row> llama_rows();
+std::span<const Row> llama_like_rows();
+std::span<const Row> qwen_rows();
+std::span<const Row> gemma_rows();
+std::span<const Row> olmo_rows();
+std::span<const Row> glm_rows();
+std::span<const Row> phi3_rows();
+std::span<const Row> cohere_rows();
+
+}  // namespace rhea::models::hf

@@ -1,0 +1,86 @@
+// T tokens, D model dim, N query heads, K kv heads, G query heads per kv head, H head dim
+#include "rhea/nn/qkv.h"
+
+#include "rhea/ops/ops.h"
+
+namespace rhea::nn {
+
+Value QKV::Config::heads(Value y, int64_t begin, int64_t count) const {
+  const Value part = begin == 0 && y.dim(1) == count * head_dim
+                         ? y
+                         : ops::slice_dim(y, 1, begin, begin + count * head_dim);
+  return ops::reshape(part, {y.dim(0), count, head_dim});
+}
+
+void QKV::Config::fields(Visitor& v) {
+  v("n_heads", n_heads, "query heads");
+  v("n_kv_heads", n_kv_heads, "key and value heads");
+  v("head_dim", head_dim, "elements of a head");
+}
+
+bool SplitQKV::Config::can_fuse() const {
+  const auto plain = [](const Linear::Config& linear) {
+    return typeid(linear) == typeid(Linear::Config);
+  };
+  return fused && plain(*wq) && plain(*wk) && plain(*wv) && wq->bias == wk->bias &&
+         wq->bias == wv->bias;
+}
+
+Value SplitQKV::Config::fused_product(Trace& trace, Value x_TD) const {
+  std::vector<Trace::PartSpec> weights, biases;
+  int64_t rows = 0;
+  for (const auto& [name, linear] :
+       {std::pair{names->wq, &wq}, std::pair{names->wk, &wk}, std::pair{names->wv, &wv}}) {
+    const int64_t count = (*linear)->out_features;
+    weights.push_back({fmt::format("{}.weight", name), count, (*linear)->init.init()});
+    biases.push_back({fmt::format("{}.bias", name), count, Init::zeros()});
+    rows += count;
+  }
+  const Value w =
+      trace.parameter(fmt::format("{}.weight", names->wqkv), {rows, wq->in_features}, weights);
+  const Value y = ops::linear(x_TD, w);
+  if (!wq->bias) return y;
+  const Value b = trace.parameter(fmt::format("{}.bias", names->wqkv), {rows}, biases);
+  return y + ops::broadcast_in_dim(b, y.shape(), {1});
+}
+
+QKV::Config::Result SplitQKV::Config::forward(Trace& trace, Value x_TD) const {
+  if (can_fuse()) {
+    const Value y = fused_product(trace, x_TD);
+    return {heads(y, 0, n_heads), heads(y, q_rows(), n_kv_heads),
+            heads(y, q_rows() + kv_rows(), n_kv_heads)};
+  }
+  return {heads(call(trace, names->wq, *wq, x_TD), 0, n_heads),
+          heads(call(trace, names->wk, *wk, x_TD), 0, n_kv_heads),
+          heads(call(trace, names->wv, *wv, x_TD), 0, n_kv_heads)};
+}
+
+void SplitQKV::Config::fields(Visitor& v) {
+  QKV::Config::fields(v);
+  v("fused", fused, "one product for all three projections");
+  v(names->wq, wq, "query projection");
+  v(names->wk, wk, "key projection");
+  v(names->wv, wv, "value projection");
+}
+
+QKV::Config::Result JoinedQKV::Config::forward(Trace& trace, Value x_TD) const {
+  const Value y = call(trace, names->wqkv, *wqkv, x_TD);
+  if (!by_kv_head)
+    return {heads(y, 0, n_heads), heads(y, q_rows(), n_kv_heads),
+            heads(y, q_rows() + kv_rows(), n_kv_heads)};
+  const int64_t t = y.dim(0), g = n_heads / n_kv_heads;
+  const Value y_TKGH = ops::reshape(y, {t, n_kv_heads, g + 2, head_dim});
+  const auto part = [&](int64_t begin, int64_t count) {
+    return ops::reshape(ops::slice_dim(y_TKGH, 2, begin, begin + count),
+                        {t, n_kv_heads * count, head_dim});
+  };
+  return {part(0, g), part(g, 1), part(g + 1, 1)};
+}
+
+void JoinedQKV::Config::fields(Visitor& v) {
+  QKV::Config::fields(v);
+  v("by_kv_head", by_kv_head, "rows lie kv head by kv head");
+  v(names->wqkv, wqkv, "query, key and value projections");
+}
+
+}  // namespace rhea::nn
