@@ -65,6 +65,18 @@ TEST(ThreadPool, EveryItemRunsOnceForAnyNumberOfThreads) {
   }
 }
 
+// Workers that wake up late meet the end of the pool in place of the grid that they were called
+// for.
+TEST(ThreadPool, EndsWhileWorkersAreWakingUp) {
+  std::atomic<int> items{0};
+  for (int i = 0; i < 3000; ++i) {
+    ThreadPool pool(5);
+    pool.parallel_for(
+        2, [&](int64_t begin, int64_t end, int) { items += static_cast<int>(end - begin); });
+  }
+  EXPECT_EQ(items, 6000);
+}
+
 TEST(ThreadPool, RethrowsAnItemsException) {
   ThreadPool pool(3);
   EXPECT_THROW(pool.parallel_for(10, [](int64_t, int64_t, int) { throw Error("item"); }), Error);

@@ -111,9 +111,10 @@ struct ThreadPool::Impl {
     uint64_t seen = 0;
     for (;;) {
       uint64_t now = next_state(seen);
-      if (stop.load()) return;
       while ((now & kOpen) != 0 && !state.compare_exchange_weak(now, now + 1)) {
       }
+      // After the exchange, which may have met the last grid of all instead of the one it wanted.
+      if (stop.load()) return;
       seen = now >> kGridShift;
       if ((now & kOpen) == 0) continue;  // came too late
       work(worker);

@@ -99,7 +99,7 @@ TEST(Init, NormalHasTheMomentsOfANormal) {
   EXPECT_NEAR(m.variance / (0.02 * 0.02), 1, 0.005);
   EXPECT_NEAR(m.kurtosis, 3, 0.03);
   // Neighbours and elements that share a counter are independent.
-  for (const size_t distance : {1, 16, 32, 48, 64}) {
+  for (const size_t distance : {1U, 16U, 32U, 48U, 64U}) {
     double product = 0;
     for (size_t i = 0; i + distance < values.size(); ++i)
       product += static_cast<double>(values[i]) * values[i + distance];
