@@ -46,18 +46,19 @@ Value Attention::Config::attend(Trace& trace, const QKV::Config::Result& qkv) co
       scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(qkv_linear->head_dim));
   std::optional<Value> sink_N;
   if (sinks) sink_N = trace.parameter("sinks", {qkv_linear->n_heads}, sinks_init.init());
-  if (trace.options().cached) {
-    if (sinks) throw Error("generation with attention sinks has no cached form");
-    return ops::attention_cached(qkv.q_TNH, trace.cached("k", qkv.k_TKH),
-                                 trace.cached("v", qkv.v_TKH), trace.cache_start(), score_scale,
-                                 sliding_window, softcap);
-  }
+  std::optional<Value> bias_NP;
+  if (position_bias) bias_NP = call(trace, "position_bias", *position_bias);
   const ops::AttentionOptions options{.scale = score_scale,
                                       .seq_len = trace.options().seq_len,
                                       .window = sliding_window,
                                       .softcap = softcap,
                                       .documents = document_mask};
-  return ops::attention(qkv.q_TNH, qkv.k_TKH, qkv.v_TKH, trace.positions(), options, sink_N);
+  if (trace.options().cached)
+    return ops::attention_cached(qkv.q_TNH, trace.cached("k", qkv.k_TKH),
+                                 trace.cached("v", qkv.v_TKH), trace.cache_start(), options, sink_N,
+                                 bias_NP);
+  return ops::attention(qkv.q_TNH, qkv.k_TKH, qkv.v_TKH, trace.positions(), options, sink_N,
+                        bias_NP);
 }
 
 Value Attention::Config::forward(Trace& trace, Value x_TD) const {
@@ -87,6 +88,7 @@ void Attention::Config::fields(Visitor& v) {
   v("norm_after_rope", norm_after_rope, "these norms come after the rotary embedding");
   v("clip_qkv", clip_qkv, "bound of the elements of q, k and v, 0 = none");
   v("rope", rope, "rotary embedding");
+  if (position_bias) v("position_bias", position_bias, "what distance takes from the scores");
   v("scale", scale, "of the scores; 0 = head_dim^-0.5");
   v("sliding_window", sliding_window, "tokens a query sees, itself included; 0 = all before it");
   v("document_mask", document_mask, "tokens see their own document only");

@@ -1,5 +1,6 @@
 // Grouped-query attention with its projections, query-key norms and rotary embedding.
 #pragma once
+#include "rhea/nn/alibi.h"
 #include "rhea/nn/feed_forward.h"
 #include "rhea/nn/norm.h"
 #include "rhea/nn/qkv.h"
@@ -17,6 +18,7 @@ struct Attention {
     bool norm_after_rope = false;
     double clip_qkv = 0;  // bound of the elements of q, k and v before rope, 0 = none
     Slot<RoPE::Config> rope;
+    Slot<PositionBias::Config> position_bias;
     double scale = 0;  // 0: head_dim^-0.5
     int64_t sliding_window = 0;
     double softcap = 0;

@@ -157,13 +157,15 @@ Value rope(Value x_TNH, Value cos_SP, Value sin_SP, Value positions_T, bool inte
 // The T tokens are rows of seq_len. Query t sees key s of its own row when s <= t; with
 // `documents`, only within its document (positions_T restart at 0; a row start also starts one);
 // with window w > 0 only t - s < w (by index). Scores (q.k) * scale, then cap * tanh(score / cap)
-// when softcap > 0; an optional sink logit per head joins the denominator only. Query head n uses
-// kv head n / (N/K). Rows without a visible key give 0. Scores, softmax and sums in f32. Results: o
-// [T,N,V], lse f32 [T,N] (log of the denominator, natural log). No [tokens, tokens] buffer.
-extern const OpDef kAttention;  // operands q,k,v,positions[,sink]; attrs scale, seq_len, window,
-                                // softcap, documents, has_sink
-extern const OpDef
-    kAttentionGrad;  // q,k,v,positions[,sink],o,lse,do -> dq,dk,dv (dtype of q)[,dsink f32]
+// when softcap > 0, then + bias[n][position of s] - bias[n][position of t] with a table bias_NP f32
+// of constants (P >= seq_len; ALiBi: bias[n][p] = slope_n * p); an optional sink logit per head
+// joins the denominator only. Query head n uses kv head n / (N/K). Rows without a visible key give
+// 0. Scores, softmax and sums in f32. Results: o [T,N,V], lse f32 [T,N] (log of the denominator,
+// natural log). No [tokens, tokens] buffer.
+extern const OpDef kAttention;      // operands q,k,v,positions[,sink][,bias]; attrs scale, seq_len,
+                                    // window, softcap, documents, has_sink, has_bias
+extern const OpDef kAttentionGrad;  // q,k,v,positions[,sink][,bias],o,lse,do
+                                    // -> dq,dk,dv (dtype of q)[,dsink f32]
 struct AttentionOptions {
   double scale = 1;
   int64_t seq_len = 0;
@@ -173,7 +175,7 @@ struct AttentionOptions {
 };
 Value attention(Value q_TNH, Value k_TKH, Value v_TKV, Value positions_T,
                 const AttentionOptions& options, std::optional<Value> sink_N = {},
-                Where where = Where::current());
+                std::optional<Value> bias_NP = {}, Where where = Where::current());
 
 // ---- generation
 // ---------------------------------------------------------------------------------------------------
@@ -184,10 +186,12 @@ Value dynamic_update_slice(Value operand, Value update, Value start,
                            Where where = Where::current());
 // Attention of T new tokens at positions start, start + 1, ... over a cache of C rows that holds
 // them already; token t sees rows [0, start + t], of these the last `window` when that is > 0.
-// Inference only. Result [T, N, V].
+// Scores, sink and bias (P >= C) are those of attention(); options.seq_len and documents have no
+// meaning here. Inference only. Result [T, N, V].
 extern const OpDef kAttentionCached;
-Value attention_cached(Value q_TNH, Value k_cache_CKH, Value v_cache_CKV, Value start, double scale,
-                       int64_t window = 0, double softcap = 0, Where where = Where::current());
+Value attention_cached(Value q_TNH, Value k_cache_CKH, Value v_cache_CKV, Value start,
+                       const AttentionOptions& options, std::optional<Value> sink_N = {},
+                       std::optional<Value> bias_NP = {}, Where where = Where::current());
 
 // ---- loss
 // ----------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ std::vector<ir::AttrSpec> attr_specs(bool grad) {
       {"softcap", AttrKind::f64, ir::Attr{0.0}},
       {"documents", AttrKind::i64, ir::Attr{int64_t{1}}},
       {"has_sink", AttrKind::i64, ir::Attr{int64_t{0}}},
+      {"has_bias", AttrKind::i64, ir::Attr{int64_t{0}}},
   };
   if (grad) specs.push_back({"has_lse_grad", AttrKind::i64, ir::Attr{int64_t{0}}});
   return specs;
@@ -59,12 +60,8 @@ Sizes check_operands(std::span<const Type> in, const ir::Attrs& attrs, bool grad
     throw Error("window {} and softcap {} must not be negative (0 = none)", attrs.i64("window"),
                 attrs.f64("softcap"));
   expect("positions", in[3], {DType::i32, {tokens}});
-  if (at.sink >= 0) {
-    const Type& sink = in[static_cast<size_t>(at.sink)];
-    if (sink.shape != Shape{heads} || (sink.dtype != q.dtype && sink.dtype != DType::f32))
-      throw Error("sink must be {0}[{1}] or f32[{1}], got {2}", dtype_name(q.dtype), heads,
-                  to_string(sink));
-  }
+  if (at.sink >= 0) check_sink(in[static_cast<size_t>(at.sink)], q);
+  if (at.bias >= 0) check_bias(in[static_cast<size_t>(at.bias)], q, row);
   const Sizes sizes{{q.dtype, {tokens, heads, v.shape[2]}},
                     {accum_dtype(q.dtype), {tokens, heads}}};
   if (grad) {
@@ -88,7 +85,8 @@ std::vector<Value> vjp(const ir::VjpArgs& args) {
     attrs.set("has_lse_grad", int64_t{1});
   }
   std::vector<Value> grads = args.graph.add(kAttentionGrad, in, attrs);
-  grads.insert(grads.begin() + 3, Value{});  // positions
+  grads.insert(grads.begin() + 3, Value{});          // positions
+  if (attrs.flag("has_bias")) grads.emplace_back();  // a table of constants
   return grads;
 }
 
@@ -98,6 +96,7 @@ std::string shard(const OpInstance& op, bool grad) {
   const AttentionOperands at(*op.attrs, grad);
   std::string in = "!tn!h,!tn!h,!tn!v,!t", out = grad ? "!tn!h,!tn!h,!tn!v" : "!tn!v,!tn";
   if (at.sink >= 0) in += ",n";
+  if (at.bias >= 0) in += ",n!p";
   if (grad) in += ",!tn!v,!tn,!tn!v";
   if (at.d_lse >= 0) in += ",!tn";
   if (grad && at.sink >= 0) out += ",n";
@@ -156,16 +155,19 @@ const OpDef kAttentionGrad{
 };
 
 Value attention(Value q_TNH, Value k_TKH, Value v_TKV, Value positions_T,
-                const AttentionOptions& options, std::optional<Value> sink_N, Where where) {
+                const AttentionOptions& options, std::optional<Value> sink_N,
+                std::optional<Value> bias_NP, Where where) {
   std::vector<Value> in = {q_TNH, k_TKH, v_TKV, positions_T};
   if (sink_N) in.push_back(*sink_N);
+  if (bias_NP) in.push_back(*bias_NP);
   return q_TNH.graph->add(kAttention, in,
                           {{"scale", options.scale},
                            {"seq_len", options.seq_len},
                            {"window", options.window},
                            {"softcap", options.softcap},
                            {"documents", int64_t{options.documents}},
-                           {"has_sink", int64_t{sink_N.has_value()}}},
+                           {"has_sink", int64_t{sink_N.has_value()}},
+                           {"has_bias", int64_t{bias_NP.has_value()}}},
                           where)[0];
 }
 

@@ -42,6 +42,17 @@ A score(const AttentionShape& s, A qk) {
   return cap > 0 ? cap * std::tanh(u / cap) : u;
 }
 
+// What a key's score gets for its distance from the query; both are tokens of the row.
+struct PositionBias {
+  const float* table;  // of the head, null: none
+  const int32_t* positions;
+  template <class A>
+  A at(int64_t query, int64_t key) const {
+    if (table == nullptr) return 0;
+    return static_cast<A>(table[positions[key]]) - static_cast<A>(table[positions[query]]);
+  }
+};
+
 template <class T>
 void run_forward(const KernelArgs& args) {
   using A = Accum<T>;
@@ -57,6 +68,7 @@ void run_forward(const KernelArgs& args) {
     const Head<const T> q(args.in[0], base, n, s.width), k(args.in[1], base, kv, s.width);
     const Head<const T> v(args.in[2], base, kv, s.value_width);
     const Head<T> o(args.out[0], base, n, s.value_width);
+    const PositionBias bias{state.bias(args, n), args.in[3].as<const int32_t>() + base};
     const int64_t t0 = item % blocks * kQueries, t1 = std::min(t0 + kQueries, s.row);
     for (int64_t t = t0; t < t1; ++t) {
       std::fill_n(acc, s.value_width, A{0});
@@ -69,7 +81,7 @@ void run_forward(const KernelArgs& args) {
         const int64_t count = std::min(kKeys, t + 1 - k0);
         A u[kKeys], block_top = top;
         for (int64_t j = 0; j < count; ++j) {
-          u[j] = score(s, dot(q[t], k[k0 + j], s.width));
+          u[j] = score(s, dot(q[t], k[k0 + j], s.width)) + bias.at<A>(t, k0 + j);
           block_top = u[j] > block_top || u[j] != u[j] ? u[j] : block_top;
         }
         const A shrink = std::exp(top - block_top);  // 0 at the first block
@@ -109,6 +121,7 @@ void run_backward_head(const KernelArgs& args, const AttentionState& state, int6
     const Head<const T> o(args.in[state.at.o], base, n, value_width);
     const Head<const T> d_o(args.in[state.at.d_o], base, n, value_width);
     const Head<T> dq(args.out[0], base, n, width);
+    const PositionBias bias{state.bias(args, n), args.in[3].as<const int32_t>() + base};
     A dsink = 0;
     for (int64_t t = 0; t < s.row; ++t) {
       const int64_t pair = (base + t) * s.query_heads + n;
@@ -118,7 +131,8 @@ void run_backward_head(const KernelArgs& args, const AttentionState& state, int6
       if (s.has_sink) dsink -= std::exp(state.sink<A>(args, n) - lse) * delta;
       std::fill_n(dq_sum, width, A{0});
       for (int64_t key = first[t]; key <= t; ++key) {
-        const A u = score(s, dot(q[t], k[key], width)), p = std::exp(u - lse);
+        const A u = score(s, dot(q[t], k[key], width));
+        const A p = std::exp(u + bias.at<A>(t, key) - lse);
         const A capped = cap > 0 ? u / cap : A{0};
         const A dp = dot(d_o[t], v[key], value_width);
         const A ds = p * (dp - delta) * (1 - capped * capped) * scale;

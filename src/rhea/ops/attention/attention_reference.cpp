@@ -1,9 +1,9 @@
 // Attention in f64, straight from the formulas. For a query t and the keys s that it sees:
 //
-//   u = cap tanh(scale q k / cap)  (cap 0: scale q k)    p = exp(u - lse)
-//   lse = log(sum exp(u) + exp(sink))                    o = sum p v
+//   c = cap tanh(scale q k / cap)  (cap 0: scale q k)    u = c + bias of s - bias of t
+//   p = exp(u - lse)    lse = log(sum exp(u) + exp(sink))    o = sum p v
 //   dp = do v    du = p (dp - do o + dlse)    dsink = -sum exp(sink - lse) (do o - dlse)
-//   dq = scale sum du (1 - (u / cap)^2) k    dk, dv likewise over the queries
+//   dq = scale sum du (1 - (c / cap)^2) k    dk, dv likewise over the queries
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,8 @@ class Walk {
   explicit Walk(const ir::ReferenceArgs& args)
       : args_(args),
         shape_(AttentionShape::of({nullptr, args.in_types, args.out_types, &args.attrs})),
-        first_(static_cast<size_t>(shape_.tokens)) {
+        first_(static_cast<size_t>(shape_.tokens)),
+        bias_(AttentionOperands(args.attrs, false).bias) {
     std::vector<int32_t> positions(args.in[3].begin(), args.in[3].end());
     for (int64_t t = 0; t < shape_.tokens; t += shape_.row)
       first_visible_keys(shape_, positions.data() + t, first_.data() + t);
@@ -27,17 +28,21 @@ class Walk {
 
   const AttentionShape& shape() const { return shape_; }
 
-  // f(query token, query head, kv head, first visible token, scores u)
+  // f(query token, query head, kv head, first visible token, u of the visible keys, c likewise)
   template <class F>
   void each(F&& f) {
-    std::vector<double> u;
+    std::vector<double> u, c;
     for (int64_t t = 0; t < shape_.tokens; ++t)
       for (int64_t n = 0; n < shape_.query_heads; ++n) {
         const int64_t kv = n / shape_.group;
         const int64_t start = t / shape_.row * shape_.row + first_[static_cast<size_t>(t)];
         u.clear();
-        for (int64_t s = start; s <= t; ++s) u.push_back(score(q_at(t, n), k_at(s, kv)));
-        f(t, n, kv, start, u);
+        c.clear();
+        for (int64_t s = start; s <= t; ++s) {
+          c.push_back(score(q_at(t, n), k_at(s, kv)));
+          u.push_back(c.back() + bias(n, t, s));
+        }
+        f(t, n, kv, start, u, c);
       }
   }
 
@@ -51,6 +56,17 @@ class Walk {
   }
 
  private:
+  // What key s gets beside its score from query t.
+  double bias(int64_t n, int64_t t, int64_t s) const {
+    if (bias_ < 0) return 0;
+    const std::vector<double>& table = args_.in[static_cast<size_t>(bias_)];
+    const auto entry = [&](int64_t token) {
+      return table[static_cast<size_t>(n * shape_.bias_row) +
+                   static_cast<size_t>(args_.in[3][static_cast<size_t>(token)])];
+    };
+    return entry(s) - entry(t);
+  }
+
   static size_t at(int64_t token, int64_t head, int64_t heads, int64_t width) {
     return static_cast<size_t>((token * heads + head) * width);
   }
@@ -65,6 +81,7 @@ class Walk {
   const ir::ReferenceArgs& args_;
   AttentionShape shape_;
   std::vector<int32_t> first_;
+  int bias_;  // its operand, -1: none
 };
 
 }  // namespace
@@ -74,7 +91,8 @@ void attention_reference(const ir::ReferenceArgs& args) {
   const AttentionShape& shape = walk.shape();
   const AttentionOperands at(args.attrs, false);
   std::fill(args.out[0].begin(), args.out[0].end(), 0.0);
-  walk.each([&](int64_t t, int64_t n, int64_t kv, int64_t start, const std::vector<double>& u) {
+  walk.each([&](int64_t t, int64_t n, int64_t kv, int64_t start, const std::vector<double>& u,
+                const std::vector<double>&) {
     const bool has_sink = at.sink >= 0;
     const double sink =
         has_sink ? args.in[static_cast<size_t>(at.sink)][static_cast<size_t>(n)] : -INFINITY;
@@ -101,7 +119,8 @@ void attention_grad_reference(const ir::ReferenceArgs& args) {
   const auto &q = args.in[0], &k = args.in[1], &v = args.in[2];
   const auto &o = operand(at.o), &d_o = operand(at.d_o);
   for (auto& out : args.out) std::fill(out.begin(), out.end(), 0.0);
-  walk.each([&](int64_t t, int64_t n, int64_t kv, int64_t start, const std::vector<double>& u) {
+  walk.each([&](int64_t t, int64_t n, int64_t kv, int64_t start, const std::vector<double>& u,
+                const std::vector<double>& c) {
     const auto pair = static_cast<size_t>(t * shape.query_heads + n);
     const size_t o_row = walk.o_at(t, n), q_row = walk.q_at(t, n);
     const double lse = operand(at.lse)[pair];
@@ -120,7 +139,7 @@ void attention_grad_reference(const ir::ReferenceArgs& args) {
         dp += d_o[o_row + i] * v[v_row + i];
         args.out[2][v_row + i] += p * d_o[o_row + i];
       }
-      const double capped = shape.softcap > 0 ? u[j] / shape.softcap : 0;
+      const double capped = shape.softcap > 0 ? c[j] / shape.softcap : 0;
       const double ds = shape.scale * p * (dp - delta) * (1 - capped * capped);
       for (size_t i = 0; i < static_cast<size_t>(shape.width); ++i) {
         args.out[0][q_row + i] += ds * k[k_row + i];

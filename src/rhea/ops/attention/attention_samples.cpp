@@ -15,7 +15,7 @@ struct Case {
   int64_t document = 0;  // length of a document, 0: one per row
   int64_t window = 0;
   double softcap = 0;
-  bool sink = false;
+  bool sink = false, bias = false;
   double range = 1;  // of q and k
 };
 
@@ -30,6 +30,10 @@ const std::vector<Case>& cases() {
       {.name = "documents_window", .row = 23, .document = 9, .window = 4},
       {.name = "sink", .heads = 4, .sink = true},
       {.name = "softcap", .softcap = 0.75},
+      {.name = "bias", .rows = 2, .row = 11, .heads = 8, .kv_heads = 4, .bias = true},
+      {.name = "bias_documents", .row = 13, .document = 5, .bias = true},
+      {.name = "bias_softcap", .heads = 4, .softcap = 0.75, .sink = true, .bias = true},
+      {.name = "bias_f64", .dtype = DType::f64, .bias = true},
       {.name = "value_narrower", .width = 14, .value_width = 6},
       {.name = "value_wider", .width = 5, .value_width = 19},
       {.name = "peaked", .row = 12, .range = 20},
@@ -66,6 +70,23 @@ const std::vector<Case>& long_cases() {
        .value_width = 24},
       {.name = "long_documents", .row = 300, .width = 64, .value_width = 64, .document = 77},
       {.name = "long_window", .row = 290, .width = 20, .value_width = 20, .window = 70},
+      {.name = "long_bias",
+       .rows = 2,
+       .row = 290,
+       .width = 64,
+       .value_width = 64,
+       .document = 150,
+       .bias = true},
+      {.name = "long_bf16_bias",
+       .dtype = DType::bf16,
+       .row = 210,
+       .heads = 4,
+       .kv_heads = 2,
+       .width = 20,
+       .value_width = 12,
+       .window = 100,
+       .sink = true,
+       .bias = true},
       {.name = "long_bf16",
        .dtype = DType::bf16,
        .row = 261,
@@ -120,8 +141,12 @@ ir::Sample forward_sample(const Case& c) {
                 {"window", c.window},
                 {"softcap", c.softcap},
                 {"documents", int64_t{1}},
-                {"has_sink", int64_t{c.sink}}}};
+                {"has_sink", int64_t{c.sink}},
+                {"has_bias", int64_t{c.bias}}}};
   if (c.sink) sample.inputs.push_back({.type = {c.dtype, {c.heads}}});
+  // More positions than a row has; differences of up to 6, so that they decide.
+  if (c.bias)
+    sample.inputs.push_back({.type = {DType::f32, {c.heads, c.row + 3}}, .low = -3, .high = 3});
   return sample;
 }
 

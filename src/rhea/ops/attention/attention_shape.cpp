@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "rhea/base/error.h"
+
 namespace rhea::ops {
 
 AttentionShape AttentionShape::of(const ir::OpInstance& op) {
@@ -22,6 +24,9 @@ AttentionShape AttentionShape::of(const ir::OpInstance& op) {
   s.softcap = attrs.f64("softcap");
   s.documents = attrs.flag("documents");
   s.has_sink = attrs.flag("has_sink");
+  s.has_bias = attrs.flag("has_bias");
+  if (s.has_bias)
+    s.bias_row = op.in[static_cast<size_t>(AttentionOperands(attrs, false).bias)].shape[1];
   s.dtype = op.in[0].dtype;
   return s;
 }
@@ -35,11 +40,27 @@ double AttentionShape::visible_pairs() const {
 
 AttentionOperands::AttentionOperands(const ir::Attrs& attrs, bool grad) {
   if (attrs.flag("has_sink")) sink = count++;
+  if (attrs.flag("has_bias")) bias = count++;
   if (!grad) return;
   o = count++;
   lse = count++;
   d_o = count++;
   if (attrs.flag("has_lse_grad")) d_lse = count++;
+}
+
+void check_sink(const ir::Type& sink, const ir::Type& q_TNH) {
+  const int64_t heads = q_TNH.shape[1];
+  if (sink.shape != ir::Shape{heads} || (sink.dtype != q_TNH.dtype && sink.dtype != DType::f32))
+    throw Error("sink must be {0}[{1}] or f32[{1}], got {2}", dtype_name(q_TNH.dtype), heads,
+                to_string(sink));
+}
+
+void check_bias(const ir::Type& bias, const ir::Type& q_TNH, int64_t num_positions) {
+  const int64_t heads = q_TNH.shape[1];
+  if (bias.dtype != DType::f32 || bias.rank() != 2 || bias.shape[0] != heads ||
+      bias.shape[1] < num_positions)
+    throw Error("bias must be f32[{}, at least {} positions], got {}", heads, num_positions,
+                to_string(bias));
 }
 
 void first_visible_keys(const AttentionShape& shape, const int32_t* positions, int32_t* first) {

@@ -22,6 +22,10 @@ struct AttentionState {
   A sink(const ir::KernelArgs& args, int64_t head) const {
     return static_cast<A>(load_as_f64(args.in[at.sink].data, sink_dtype, head));
   }
+  // Null: none.
+  const float* bias(const ir::KernelArgs& args, int64_t head) const {
+    return at.bias < 0 ? nullptr : args.in[at.bias].as<const float>() + head * shape.bias_row;
+  }
 };
 
 // Phase 1 of a gradient kernel: dsink of heads [begin, end).

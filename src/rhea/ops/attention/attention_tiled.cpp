@@ -51,6 +51,7 @@ std::string accepts(const IsaKernels& isa, const OpInstance& op) {
   if (shape.dtype != DType::bf16 && (shape.dtype != DType::f32 || isa.isa == Isa::avx512_bf16))
     return fmt::format("no {} variant", dtype_name(shape.dtype));
   if (shape.empty()) return "nothing to compute";
+  if (shape.has_bias && shape.softcap > 0) return "a soft cap and a position bias";
   if (shape.row > INT32_MAX - kTileMaxBlock) return "rows of more than 2^31 tokens";
   return "";
 }
@@ -70,6 +71,8 @@ std::shared_ptr<State> make_state(const IsaKernels& isa, const OpInstance& op, b
   tiles.documents = shape.documents;
   tiles.is_bf16 = shape.dtype == DType::bf16;
   tiles.sink_is_bf16 = state->sink_dtype == DType::bf16;
+  tiles.has_bias = shape.has_bias;
+  tiles.bias_row = shape.bias_row;
   tiles.scale = static_cast<float>(shape.scale);
   tiles.softcap = static_cast<float>(shape.softcap);
   // Few heads: cut the queries too, so that more threads find work. Each item packs the keys that
@@ -91,6 +94,7 @@ AttentionTiles bind(const KernelArgs& args, const State& state) {
   tiles.v = operand(args.in[2]);
   tiles.positions = args.in[3].as<const int32_t>();
   tiles.sink = state.at.sink >= 0 ? args.in[state.at.sink].data : nullptr;
+  tiles.bias = state.bias(args, 0);
   tiles.scratch = args.scratch;
   return tiles;
 }

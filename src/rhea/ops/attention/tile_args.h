@@ -15,14 +15,16 @@ struct AttentionTiles {
   // S tokens per row, N query heads, K kv heads, G = N / K, H and V widths.
   int64_t row, query_heads, kv_heads, group, width, value_width;
   int64_t window;  // 0: none
-  bool documents, is_bf16, sink_is_bf16;
+  bool documents, is_bf16, sink_is_bf16, has_bias;
   float scale, softcap;
   int64_t num_pairs;  // (row, kv head)
   // Forward: queries of one item (a multiple of the query block) and items per (row, kv head).
   int64_t chunk, num_chunks;
 
   const int32_t* positions;
-  const void* sink;  // null: none
+  const void* sink;   // null: none
+  const float* bias;  // [N][bias_row] by position, null: none
+  int64_t bias_row;
   TileOperand q, k, v, o, d_o, dq, dk, dv;
   float* lse;          // [tokens][N]; written by the forward pass, read by the gradient
   const float* d_lse;  // null: none

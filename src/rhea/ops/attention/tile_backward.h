@@ -7,7 +7,7 @@
 namespace rhea::RHEA_ISA_NAMESPACE {
 
 // kWidth: width of q, k and v after padding where it is known, else 0.
-template <class E, bool kCap, int kWidth>
+template <class E, bool kCap, bool kBias, int kWidth>
 class Backward {
  public:
   static constexpr int kPairs = Packing<E>::kPairs;
@@ -46,6 +46,7 @@ class Backward {
     dp_ = scratch.take(4 * ops::kTilePanel);
     slope_ = scratch.take(4 * ops::kTilePanel);
     first_ = reinterpret_cast<int32_t*>(scratch.take(padded_));
+    if (kBias) bias_ = scratch.take(padded_);
   }
 
   void run(int64_t item) {
@@ -90,6 +91,7 @@ class Backward {
     pack_rows_and_pairs(do_rows_, do_pairs_, d_o, length);
     fill_zero(dq_, round_up_to(length, 16) * columns_);
     fill_sums(row, n, d_o);
+    if constexpr (kBias) fill_bias(tiles_, row, n, 0, length, padded_, bias_);
     Ahead ahead(length);
     foresee(ahead, row, n);
     for (int64_t k0 = 0; k0 < length; k0 += kKeys)
@@ -179,6 +181,9 @@ class Backward {
       RHEA_UNROLL for (int z = 0; z < 4; ++z) {
         e[z] = vec_load(raw_ + at + z / 2 * ops::kTilePanel + z % 2 * kVec);
         minus[z] = vec_of(minus_lse_[block.q0 + i + z / 2]);
+        if constexpr (kBias)
+          minus[z] = minus[z] + (vec_load(bias_ + block.k0 + tile.j + y + z % 2 * kVec) -
+                                 vec_of(bias_[block.q0 + i + z / 2]));
       }
       scores_.shift(e, minus, slope);
       vec_exp2(e);
@@ -262,6 +267,7 @@ class Backward {
   float *dq_, *dk_, *dv_, *minus_lse_, *minus_delta_;
   float *p_pairs_, *ds_pairs_, *ds_rows_, *raw_, *dp_, *slope_;
   int32_t* first_;
+  float* bias_ = nullptr;  // by token of the row
 };
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE

@@ -11,7 +11,7 @@
 namespace rhea::RHEA_ISA_NAMESPACE {
 
 // kWidth: width of q, k and v after padding where it is known, else 0.
-template <class E, bool kCap, int kWidth, int kQueries, int kKeys>
+template <class E, bool kCap, bool kBias, int kWidth, int kQueries, int kKeys>
 class Forward {
  public:
   static constexpr int kPairs = Packing<E>::kPairs;
@@ -40,6 +40,7 @@ class Forward {
     reference_ = scratch.take(kQueries);
     raw_ = scratch.take(4 * ops::kTilePanel);
     first_ = reinterpret_cast<int32_t*>(scratch.take(keys));
+    if (kBias) bias_ = scratch.take(keys);
   }
 
   void run(int64_t item) {
@@ -57,6 +58,8 @@ class Forward {
     for (int64_t n = kv * tiles_.group; n < (kv + 1) * tiles_.group; ++n) {
       Ahead ahead(q_end_ - q_begin);
       foresee(ahead, pair, q_begin, n);
+      if constexpr (kBias)
+        fill_bias(tiles_, row, n, k_begin_, q_end_, round_up_to(q_end_, ops::kTilePanel), bias_);
       for (int64_t q0 = q_begin; q0 < q_end_; q0 += kQueries) run_block(n, k, q0, ahead);
     }
   }
@@ -142,6 +145,9 @@ class Forward {
       RHEA_UNROLL for (int z = 0; z < 4; ++z) {
         e[z] = vec_load(w + z / 2 * ops::kTilePanel + z % 2 * kVec);
         minus[z] = vec_of(reference_[i + z / 2]);
+        if constexpr (kBias)
+          minus[z] = minus[z] + (vec_load(bias_ + block.k0 + tile.j + y + z % 2 * kVec) -
+                                 vec_of(bias_[block.q0 + i + z / 2]));
       }
       scores_.shift(e, minus, slope);
       vec_exp2(e);
@@ -172,7 +178,8 @@ class Forward {
       float dot = 0;
       for (int64_t h = 0; h < tiles_.width; ++h)
         dot += element(q.at(query) + h) * element(k.at(key) + h);
-      const float u = scores_(vec_of(dot))[0];
+      float u = scores_(vec_of(dot))[0];
+      if constexpr (kBias) u += bias_[key] - bias_[query];
       top = u > top ? u : top;
     }
     const float before = reference_[i], after = smaller(before, -top);
@@ -230,6 +237,7 @@ class Forward {
   int64_t base_ = 0, q_end_ = 0, k_begin_ = 0;  // tokens of the item
   float *k_panels_, *v_pairs_, *q_rows_, *acc_, *p_, *sum_, *total_, *reference_, *raw_;
   int32_t* first_;
+  float* bias_ = nullptr;  // by token of the row
 };
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE

@@ -93,6 +93,16 @@ static void fill_first_keys(const ops::AttentionTiles& tiles, int64_t row, int64
   for (int64_t t = end; t < padded; ++t) first[t] = INT32_MAX;
 }
 
+// What tokens [begin, end) of a row add to their scores as keys of head n, in base 2; queries
+// subtract their own. Tokens from `end` up to `padded` are masked: 0.
+static void fill_bias(const ops::AttentionTiles& tiles, int64_t row, int64_t n, int64_t begin,
+                      int64_t end, int64_t padded, float* bias) {
+  const int32_t* positions = tiles.positions + row * tiles.row;
+  const float* table = tiles.bias + n * tiles.bias_row;
+  for (int64_t t = begin; t < end; ++t) bias[t] = kLog2E * table[positions[t]];
+  for (int64_t t = end; t < padded; ++t) bias[t] = 0.0f;
+}
+
 // Lanes whose key, from k on, query q sees.
 RHEA_INLINE ivec visible(int64_t k, int64_t q, int32_t first) {
   const ivec key = vec_index() + static_cast<int32_t>(k);

@@ -15,7 +15,9 @@ struct Tag {
 // The width of q, k and v after padding if it has a kernel of its own, else 0.
 int64_t known_width(const ops::AttentionTiles& tiles) {
   const int64_t width = round_up_to(tiles.width, ops::kTileColumns);
-  if (width != round_up_to(tiles.value_width, ops::kTileColumns) || tiles.softcap > 0) return 0;
+  if (width != round_up_to(tiles.value_width, ops::kTileColumns) || tiles.softcap > 0 ||
+      tiles.has_bias)
+    return 0;
   return width == 16 || width == 64 || width == 128 ? width : 0;
 }
 #endif
@@ -25,30 +27,32 @@ int64_t with_forward(const ops::AttentionTiles& tiles, F&& f) {
 #if RHEA_ISA >= 2
   switch (known_width(tiles)) {
     case 16:
-      return f(Tag<Forward<E, false, 16, 128, 256>>{});
+      return f(Tag<Forward<E, false, false, 16, 128, 256>>{});
     case 64:
-      return f(Tag<Forward<E, false, 64, 128, 256>>{});
+      return f(Tag<Forward<E, false, false, 64, 128, 256>>{});
     case 128:
-      return f(Tag<Forward<E, false, 128, 64, 128>>{});
+      return f(Tag<Forward<E, false, false, 128, 64, 128>>{});
   }
 #endif
-  if (tiles.softcap > 0) return f(Tag<Forward<E, true, 0, 64, 128>>{});
-  return f(Tag<Forward<E, false, 0, 64, 128>>{});
+  if (tiles.softcap > 0) return f(Tag<Forward<E, true, false, 0, 64, 128>>{});
+  if (tiles.has_bias) return f(Tag<Forward<E, false, true, 0, 64, 128>>{});
+  return f(Tag<Forward<E, false, false, 0, 64, 128>>{});
 }
 template <class E, class F>
 int64_t with_backward(const ops::AttentionTiles& tiles, F&& f) {
 #if RHEA_ISA >= 2
   switch (known_width(tiles)) {
     case 16:
-      return f(Tag<Backward<E, false, 16>>{});
+      return f(Tag<Backward<E, false, false, 16>>{});
     case 64:
-      return f(Tag<Backward<E, false, 64>>{});
+      return f(Tag<Backward<E, false, false, 64>>{});
     case 128:
-      return f(Tag<Backward<E, false, 128>>{});
+      return f(Tag<Backward<E, false, false, 128>>{});
   }
 #endif
-  if (tiles.softcap > 0) return f(Tag<Backward<E, true, 0>>{});
-  return f(Tag<Backward<E, false, 0>>{});
+  if (tiles.softcap > 0) return f(Tag<Backward<E, true, false, 0>>{});
+  if (tiles.has_bias) return f(Tag<Backward<E, false, true, 0>>{});
+  return f(Tag<Backward<E, false, false, 0>>{});
 }
 
 // AVX-512 with bf16 instructions has kernels for bf16 only; f32 runs on the AVX-512 ones.
