@@ -41,7 +41,7 @@ TEST(Generate, EndsWhereThePositionsEnd) {
     GTEST_SKIP() << folder << " is absent; these weights are read from the shared data.";
   ThreadPool pool(2);
   const PublishedModel model(folder);
-  const int64_t limit = model.published().rope.max_position_embeddings;
+  const int64_t limit = model.decoder().max_positions();
   const std::vector<int32_t> prompt = {5, 6, 7};
   Generator generator(model, limit, pool);
   EXPECT_EQ(generator.generate(prompt, limit - 3, {}, {}).size(), static_cast<size_t>(limit - 3));
