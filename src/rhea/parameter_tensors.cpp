@@ -1,10 +1,22 @@
 #include "rhea/parameter_tensors.h"
 
+#include <algorithm>
+
 #include "rhea/base/error.h"
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/registry.h"
 
 namespace rhea {
+namespace {
+
+// Rotary frequencies and causal masks, which older files store as if they were weights.
+bool is_table(const std::string& key) {
+  constexpr const char* kTables[] = {"rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias",
+                                     ".attention.bias", ".attention.masked_bias"};
+  return std::ranges::any_of(kTables, [&](const char* table) { return key.ends_with(table); });
+}
+
+}  // namespace
 
 void add_parts(std::vector<checkpoint::NamedTensor>& out, const nn::Parameter& parameter,
                DType dtype, void* data, const std::string& prefix, const std::string& suffix) {
@@ -27,7 +39,7 @@ checkpoint::KeyMap published_key_map(const nn::Decoder::Config& model) {
     map.tied = {{map.head, names.prefix.empty()
                                ? fmt::format("{}.weight", names.tok_embeddings)
                                : fmt::format("{}.{}.weight", names.prefix, names.tok_embeddings)}};
-  map.ignorable = [](const std::string& key) { return key.ends_with("rotary_emb.inv_freq"); };
+  map.ignorable = is_table;
   return map;
 }
 

@@ -240,8 +240,8 @@ void Trainer::build_checkpointer() {
   hf_config_json_ = is_native ? models::hf::write_config(models::decoder(config_.model_spec))
                               : read_file(models::config_file(config_));
   folders.hf_config_json = hf_config_json_;
-  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(config_.checkpoint, folders,
-                                                             make_key_map(config_.model_spec));
+  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(
+      config_.checkpoint, folders, make_key_map(config_.model_spec), pool_.get());
 }
 
 double Trainer::measure_peak() {

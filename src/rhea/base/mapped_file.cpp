@@ -56,6 +56,16 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   return *this;
 }
 
+void MappedFile::release(std::span<const std::byte> part) const {
+  RHEA_CHECK(part.empty() || (part.data() >= data_ && part.data() + part.size() <= data_ + size_),
+             "{} bytes outside the map", part.size());
+  // The first and the last page may hold a neighbour that is being read.
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = static_cast<size_t>(part.data() - data_);
+  const size_t from = (begin + page - 1) / page * page, to = (begin + part.size()) / page * page;
+  if (from < to) ::madvise(const_cast<std::byte*>(data_) + from, to - from, MADV_DONTNEED);
+}
+
 std::string read_file(const std::filesystem::path& path) {
   return std::string(MappedFile(path).text());
 }

@@ -18,6 +18,10 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Lets the system take back the memory of whole pages of `part`, a range of bytes(): whoever
+  // reads a large file once stays small. They are read from the disk again when they are used
+  // again.
+  void release(std::span<const std::byte> part) const;
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
  private:

@@ -45,6 +45,9 @@ void check_initial_load(const CheckpointConfig& c, const std::string& hf_assets_
   if (c.initial_load_in_hf_quantized && !c.initial_load_path)
     report.add("checkpoint.initial_load_in_hf_quantized", "true",
                "initial_load_in_hf_quantized requires an initial_load_path.");
+  if (!c.initial_load_strict && !c.initial_load_in_hf)
+    report.add("checkpoint.initial_load_strict", "false",
+               "initial_load_strict=False requires initial_load_in_hf; other loads are strict.");
   if (looks && c.initial_load_in_hf && !c.initial_load_path &&
       !std::filesystem::is_directory(hf_assets_path))
     report.add("checkpoint.initial_load_in_hf", "true",

@@ -49,6 +49,7 @@ struct Checkpointer::Impl {
   CheckpointConfig config;
   RunFolders folders;
   KeyMap key_map;
+  ThreadPool* pool = nullptr;
   fs::path folder;
   FolderClaim claim;
   // Last step that this run wrote in full. The writer's while it works.
@@ -135,10 +136,16 @@ struct Checkpointer::Impl {
     log::info(kLog,
               "Taking the weights of a Hugging Face folder; step, optimizer and data start fresh.");
     const Stopwatch watch;
-    const int num_quantized = import_hf(path, key_map, model_only(tensors));
-    if (num_quantized > 0)
-      log::info(kLog, "{} tensors were FP8 blocks and have been converted.", num_quantized);
-    else if (config.initial_load_in_hf_quantized)
+    const ImportResult result = import_hf(path, key_map, model_only(tensors),
+                                          {.strict = config.initial_load_strict, .pool = pool});
+    log::info(kLog, "Loaded {} tensors from {}.", result.num_tensors, path.string());
+    for (const std::string& left_out : result.left_out)
+      log::warning(kLog, "Left out: {}.", left_out);
+    if (result.num_fp8 > 0)
+      log::info(kLog, "{} tensors were FP8 blocks and have been converted.", result.num_fp8);
+    if (result.num_mxfp4 > 0)
+      log::info(kLog, "{} tensors were MXFP4 and have been converted.", result.num_mxfp4);
+    if (config.initial_load_in_hf_quantized && result.num_fp8 + result.num_mxfp4 == 0)
       log::warning(kLog, "initial_load_in_hf_quantized has no effect: nothing in {} is quantized.",
                    path.string());
     log::info(kLog, "Finished loading the checkpoint in {:.2f} seconds.", watch.seconds());
@@ -244,8 +251,13 @@ struct Checkpointer::Impl {
       const DType dtype = parse_dtype(config.export_dtype);
       const std::vector<NamedTensor> model = model_only(tensors);
       if (config.last_save_in_hf)
-        export_hf(path, model, key_map,
-                  {folders.hf_assets_path, folders.tokenizer, folders.hf_config_json}, dtype);
+        export_hf(
+            path, model, key_map,
+            {.folder = folders.hf_assets_path,
+             .weights = config.initial_load_in_hf ? config.initial_load_path.value_or("") : "",
+             .tokenizer = folders.tokenizer,
+             .config_json = folders.hf_config_json},
+            dtype);
       else
         write_step(path, {step, Manifest::Kind::model_only, model, state, dtype});
       log::info(kLog, "Wrote weights only to {}; {}.", path.string(),
@@ -264,12 +276,14 @@ struct Checkpointer::Impl {
   }
 };
 
-Checkpointer::Checkpointer(const CheckpointConfig& config, RunFolders folders, KeyMap key_map)
+Checkpointer::Checkpointer(const CheckpointConfig& config, RunFolders folders, KeyMap key_map,
+                           ThreadPool* pool)
     : impl_(std::make_unique<Impl>()) {
   impl_->config = config;
   impl_->folder = fs::absolute(folders.dump_folder / config.folder);
   impl_->folders = std::move(folders);
   impl_->key_map = std::move(key_map);
+  impl_->pool = pool;
   if (!config.enable) return;
   log::info(kLog, "Checkpointing active. Checkpoints will be loaded from and saved to {}",
             impl_->folder.string());

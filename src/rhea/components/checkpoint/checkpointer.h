@@ -11,6 +11,10 @@
 #include "rhea/components/checkpoint/named_tensor.h"
 #include "rhea/config/sections/checkpoint.h"
 
+namespace rhea {
+class ThreadPool;
+}
+
 namespace rhea::checkpoint {
 
 // Where a run reads and writes, and what goes into an export besides weights.
@@ -46,10 +50,10 @@ enum class SaveReason {
 class Checkpointer {
  public:
   // Claims the folder (FolderClaim) unless nothing is saved, and removes temporaries that dead runs
-  // left. `key_map` serves initial_load_in_hf and
-  // last_save_in_hf.
+  // left. `key_map` serves initial_load_in_hf and last_save_in_hf; `pool`, if there is one, reads
+  // several published tensors at once.
   Checkpointer(const CheckpointConfig& config, RunFolders folders,
-               KeyMap key_map = identity_key_map());
+               KeyMap key_map = identity_key_map(), ThreadPool* pool = nullptr);
   // Waits for the background writer.
   ~Checkpointer();
   Checkpointer(const Checkpointer&) = delete;

@@ -2,17 +2,15 @@
 #include <fmt/ranges.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
 #include "rhea/base/log.h"
-#include "rhea/base/mapped_file.h"
+#include "rhea/components/checkpoint/config_spelling.h"
+#include "rhea/components/checkpoint/hf_folder.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/hf_weights.h"
-#include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_writer.h"
-#include "rhea/components/safetensors/export.h"
+#include "rhea/components/safetensors/reader.h"
 
 namespace rhea::checkpoint {
 namespace {
@@ -20,35 +18,14 @@ namespace {
 namespace fs = std::filesystem;
 using safetensors::TensorSource;
 
-constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
-                                           "tokenizer_config.json",
-                                           "special_tokens_map.json",
-                                           "added_tokens.json",
-                                           "vocab.json",
-                                           "merges.txt",
-                                           "vocab.txt",
-                                           "tokenizer.model",
-                                           "chat_template.jinja"};
-
-std::string_view long_name(DType dtype) {
-  switch (dtype) {
-    case DType::bf16:
-      return "bfloat16";
-    case DType::f16:
-      return "float16";
-    default:
-      return "float32";
-  }
-}
-
 // One part of one parameter, made when its turn comes.
-TensorSource source_of(const NamedTensor& tensor, const HfPart& part, DType export_dtype) {
-  const DType dtype = is_float(tensor.dtype) ? export_dtype : tensor.dtype;
+TensorSource source_of(const NamedTensor& tensor, const HfPart& part, DType wanted) {
+  const DType dtype = export_dtype(part.name, tensor.dtype, wanted);
   const HfRows rows(part, tensor.name, tensor.num_bytes(), dtype_size(tensor.dtype));
-  const auto fill = [tensor, part, dtype, rows](std::span<std::byte> out) {
+  auto write = [tensor, part, dtype, rows](const safetensors::Sink& sink) {
     std::span<const std::byte> native = tensor.bytes();
-    require_finite(tensor);
     std::vector<std::byte> picked;
+    if (part.rows.empty()) require_finite(tensor);
     if (!part.rows.empty()) {
       picked.resize(static_cast<size_t>(rows.num_rows * rows.row_bytes));
       rows.for_each(part, [&](int64_t hf, int64_t row) {
@@ -56,10 +33,11 @@ TensorSource source_of(const NamedTensor& tensor, const HfPart& part, DType expo
                     static_cast<size_t>(rows.row_bytes));
       });
       native = picked;
+      require_finite({part.name, tensor.dtype, part.shape, picked.data()});
     }
-    safetensors::convert(safetensors::element_type_of(tensor.dtype), native, dtype, out);
+    safetensors::write_converted(safetensors::element_type_of(tensor.dtype), native, dtype, sink);
   };
-  return {{part.name, safetensors::element_type_of(dtype), part.shape}, fill};
+  return {{part.name, safetensors::element_type_of(dtype), part.shape}, std::move(write)};
 }
 
 std::vector<TensorSource> sources_of(std::span<const NamedTensor> tensors, const KeyMap& key_map,
@@ -91,61 +69,48 @@ std::map<std::string, std::string> index_of(const fs::path& assets) {
   }
 }
 
-void write_config(const fs::path& folder, const HfAssets& assets, DType dtype) {
-  const fs::path original = assets.folder / "config.json";
-  std::string text = assets.config_json;
-  if (text.empty() && !assets.folder.empty() && fs::exists(original)) text = read_file(original);
-  if (text.empty()) {
+// The texts beside the weights; what is missing is said.
+std::map<std::string, std::string> files_of(const HfAssets& assets, DType dtype) {
+  const fs::path tokenizer = assets.tokenizer.empty() ? assets.folder : assets.tokenizer;
+  auto files = tokenizer_files(tokenizer);
+  if (files.empty())
+    log::warning("checkpoint", "The export has no tokenizer files: {} has none.",
+                 tokenizer.string());
+  const bool own = !assets.config_json.empty();
+  const std::string config = own ? assets.config_json : text_of(assets.folder, "config.json");
+  if (config.empty())
     log::warning("checkpoint", "The export has no config.json: {} has none.",
                  assets.folder.string());
-    return;
-  }
-  const std::string name = assets.config_json.empty() ? original.string() : "the run's config.json";
-  check_json_depth(text, name);
-  auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!json.is_object()) throw Error("{} is not a JSON object", name);
-  if (json.contains("dtype")) json["dtype"] = long_name(dtype);  // newer spelling
-  json["torch_dtype"] = long_name(dtype);
-  json.erase("quantization_config");  // the export is not quantized, whatever was loaded
-  write_file_atomic(folder / "config.json", json.dump(2) + "\n");
+  else
+    files["config.json"] = spell_config(
+        config, own ? "the run's config.json" : (assets.folder / "config.json").string(),
+        ConfigSpelling::v5, dtype);
+  std::string generation = text_of(assets.folder, "generation_config.json");
+  if (!generation.empty()) files["generation_config.json"] = std::move(generation);
+  return files;
 }
 
-bool copy_if_there(const fs::path& from, const char* name, const fs::path& to) {
-  if (from.empty() || !fs::exists(from / name)) return false;
-  write_file_atomic(to / name, read_file(from / name));
-  return true;
-}
-
-void copy_tokenizer(const fs::path& from, const fs::path& to) {
-  bool any = false;
-  if (fs::is_regular_file(from)) {
-    write_file_atomic(to / "tokenizer.json", read_file(from));
-    any = true;
-  } else {
-    for (const char* name : kTokenizerFiles) any = copy_if_there(from, name, to) || any;
+// The tensors as the folder has them, whose spelling is a habit and not content: weights there that
+// cannot be read must not cost the export.
+std::vector<TensorSource> spelled_like(const fs::path& assets, std::vector<TensorSource> sources) {
+  try {
+    return spell_like(sources, assets);
+  } catch (const Error& error) {
+    log::warning("checkpoint", "The export keeps the model's own names of tensors: {}",
+                 error.what());
+    return sources;
   }
-  if (!any)
-    log::warning("checkpoint", "The export has no tokenizer files: {} has none.", from.string());
 }
 
 }  // namespace
 
 void export_hf(const fs::path& path, std::span<const NamedTensor> tensors, const KeyMap& key_map,
                const HfAssets& assets, DType dtype) {
-  std::vector<TensorSource> sources = sources_of(tensors, key_map, dtype);
-  uint64_t needed = 1 << 20;
-  for (const TensorSource& source : sources)
-    needed +=
-        safetensors::tensor_bytes(source.spec.dtype, source.spec.shape, source.spec.name) + 512;
-  require_space(path.parent_path(), needed);
-  make_step_folder(path, [&](const fs::path& temporary) {
-    safetensors::ShardOptions options;
-    options.like = index_of(assets.folder);
-    safetensors::write_sharded(temporary, std::move(sources), options);
-    write_config(temporary, assets, dtype);
-    copy_if_there(assets.folder, "generation_config.json", temporary);
-    copy_tokenizer(assets.tokenizer.empty() ? assets.folder : assets.tokenizer, temporary);
-  });
+  const fs::path& like = assets.weights.empty() ? assets.folder : assets.weights;
+  HfFolder folder{.tensors = spelled_like(like, sources_of(tensors, key_map, dtype)),
+                  .files = files_of(assets, dtype)};
+  folder.shards.like = index_of(like);
+  write_hf_folder(path, std::move(folder));
 }
 
 }  // namespace rhea::checkpoint

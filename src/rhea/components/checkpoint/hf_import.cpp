@@ -6,69 +6,140 @@
 #include <set>
 
 #include "rhea/base/error.h"
-#include "rhea/components/checkpoint/fp8_blocks.h"
+#include "rhea/base/thread_pool.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/key_report.h"
-#include "rhea/components/safetensors/reader.h"
+#include "rhea/components/checkpoint/progress.h"
+#include "rhea/components/checkpoint/stored_weights.h"
 
 namespace rhea::checkpoint {
 namespace {
 
 using safetensors::TensorView;
-using safetensors::Weights;
+
+// A target with the published tensors that fill it.
+struct Job {
+  const NamedTensor* target;
+  std::vector<HfPart> parts;
+  std::vector<StoredForm> stored;  // one for each part
+};
+
+std::vector<Job> jobs_of(std::span<const NamedTensor> targets, const KeyMap& key_map) {
+  std::vector<Job> jobs;
+  for (const NamedTensor& target : targets)
+    jobs.push_back({&target, key_map.to_hf(target.name, target.shape), {}});
+  return jobs;
+}
+
+std::vector<std::string> names_of(std::span<const Job> jobs) {
+  std::vector<std::string> names;
+  for (const Job& job : jobs)
+    for (const HfPart& part : job.parts) names.push_back(part.name);
+  return names;
+}
 
 class Import {
  public:
-  Import(const std::filesystem::path& folder, const KeyMap& key_map)
-      : weights_(folder), key_map_(key_map), block_size_(fp8_block_size(folder)) {}
+  Import(const std::filesystem::path& folder, const KeyMap& key_map,
+         std::span<const NamedTensor> targets)
+      : jobs_(jobs_of(targets, key_map)), stored_(folder, names_of(jobs_)), key_map_(key_map) {}
 
   // Compares before anything is written into a target.
-  void compare(std::span<const NamedTensor> targets) {
+  void compare(bool strict) {
     KeyReport report;
     bool head_missing = false;
-    for (const NamedTensor& target : targets) {
-      const auto parts = key_map_.to_hf(target.name, target.shape);
-      if (parts.empty()) report.missing.push_back(target.name + " (has no Hugging Face key)");
-      for (const HfPart& part : parts) {
-        const TensorView* tensor = weights_.find(part.name);
-        if (tensor == nullptr) {
+    for (Job& job : jobs_) {
+      if (job.parts.empty())
+        report.missing.push_back(job.target->name + " (has no Hugging Face key)");
+      for (const HfPart& part : job.parts) {
+        auto found = stored_.find(part.name);
+        if (!found) {
           report.missing.push_back(part.name);
           head_missing = head_missing || part.name == key_map_.head;
           continue;
         }
-        used_.insert(part.name);
-        if (is_fp8(*tensor)) used_.insert(scale_name(part.name));
-        if (tensor->shape != part.shape || !safetensors::convertible(tensor->dtype, target.dtype)) {
-          report.unequal.push_back(
-              fmt::format("{}: {} in the file, {} [{}] in the model", part.name, tensor->describe(),
-                          dtype_name(target.dtype), fmt::join(part.shape, ", ")));
-        }
+        use(*found);
+        check(part, *found, job.target->dtype, report);
+        job.stored.push_back(std::move(*found));
       }
     }
-    check_tied_copies();
-    for (const std::string& name : weights_.names()) {
+    check_tied_copies(report);
+    for (const std::string& name : stored_.weights().names()) {
       if (!used_.contains(name) && !(key_map_.ignorable && key_map_.ignorable(name)))
         report.unexpected.push_back(name);
     }
-    report.raise(weights_.path().string(),
+    if (!strict) leave_out(report);
+    report.raise(stored_.weights().path().string(),
                  head_missing ? "Tying the head to the embedding (tie_word_embeddings) would do "
                                 "without the head's key."
                               : "");
   }
 
-  void read(const NamedTensor& target) {
-    const auto parts = key_map_.to_hf(target.name, target.shape);
-    if (parts.size() == 1 && parts[0].rows.empty()) {
-      read_part(parts[0], target.dtype, target.writable_bytes());
-      return;
+  void read(ThreadPool* pool) {
+    Progress progress("Loaded", static_cast<int64_t>(jobs_.size()));
+    const auto run = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Job& job = jobs_[static_cast<size_t>(i)];
+        if (job.stored.size() == job.parts.size() && !job.parts.empty()) read_target(job);
+        progress.step();
+      }
+    };
+    const auto count = static_cast<int64_t>(jobs_.size());
+    if (pool == nullptr)
+      run(0, count);
+    else
+      pool->parallel_for(count, [&](int64_t begin, int64_t end, int) { run(begin, end); });
+  }
+
+  ImportResult result() const { return result_; }
+
+ private:
+  void use(const StoredForm& stored) {
+    const Coding coding = stored.pieces.front().coded.coding;
+    for (const auto& piece : stored.pieces) {
+      used_.insert(piece.coded.values->name);
+      if (piece.coded.scales != nullptr) used_.insert(piece.coded.scales->name);
     }
+    ++result_.num_tensors;
+    if (coding == Coding::fp8_blocks) ++result_.num_fp8;
+    if (coding == Coding::mxfp4_swapped || coding == Coding::mxfp4_packed) ++result_.num_mxfp4;
+  }
+
+  static void check(const HfPart& part, const StoredForm& stored, DType dtype, KeyReport& report) {
+    const CodedTensor& coded = stored.pieces.front().coded;
+    const bool kind_fits = coded.coding != Coding::plain
+                               ? is_float(dtype)
+                               : safetensors::convertible(coded.values->dtype, dtype);
+    if (stored.shape == part.shape && kind_fits) return;
+    report.unequal.push_back(fmt::format("{}: {} [{}] in the file, {} [{}] in the model", part.name,
+                                         safetensors::element_type_name(coded.values->dtype),
+                                         fmt::join(stored.shape, ", "), dtype_name(dtype),
+                                         fmt::join(part.shape, ", ")));
+  }
+
+  // What a load that is not strict goes without. A tensor of another shape stays an error: it says
+  // that the model is another one.
+  void leave_out(KeyReport& report) {
+    for (const std::string& name : report.missing)
+      result_.left_out.push_back(name + ": not in the files, keeps its initial values");
+    for (const std::string& name : report.unexpected)
+      result_.left_out.push_back(name + ": not in the model");
+    report.missing.clear();
+    report.unexpected.clear();
+  }
+
+  void read_target(const Job& job) const {
+    const NamedTensor& target = *job.target;
     const std::span<std::byte> whole = target.writable_bytes();
+    if (job.parts.size() == 1 && job.parts[0].rows.empty())
+      return stored_.read(job.stored[0], target.dtype, whole);
     int64_t filled = 0;
-    for (const HfPart& part : parts) {
+    for (size_t i = 0; i < job.parts.size(); ++i) {
+      const HfPart& part = job.parts[i];
       const HfRows rows(part, target.name, target.num_bytes(), dtype_size(target.dtype));
       std::vector<std::byte> bytes(static_cast<size_t>(rows.num_rows * rows.row_bytes));
-      read_part(part, target.dtype, bytes);
+      stored_.read(job.stored[i], target.dtype, bytes);
       rows.for_each(part, [&](int64_t hf, int64_t native) {
         std::memcpy(whole.data() + native * rows.row_bytes, bytes.data() + hf * rows.row_bytes,
                     static_cast<size_t>(rows.row_bytes));
@@ -80,51 +151,42 @@ class Import {
                   target.num_bytes());
   }
 
-  int num_quantized() const { return num_quantized_; }
-
- private:
-  void read_part(const HfPart& part, DType dtype, std::span<std::byte> out) {
-    const TensorView& tensor = weights_.at(part.name);
-    if (!is_fp8(tensor)) return safetensors::read_as(tensor, dtype, out);
-    ++num_quantized_;
-    const TensorView* scale = weights_.find(scale_name(part.name));
-    if (scale == nullptr)
-      throw Error("{}: '{}' is {} but '{}' is not there", weights_.path().string(), part.name,
-                  tensor.describe(), scale_name(part.name));
-    dequantize_fp8_blocks(tensor, *scale, block_size_, dtype, out);
-  }
-
-  void check_tied_copies() {
+  void check_tied_copies(KeyReport& report) {
     for (const auto& [copy, original] : key_map_.tied) {
-      const TensorView* a = weights_.find(copy);
-      const TensorView* b = weights_.find(original);
-      if (a == nullptr || b == nullptr || used_.contains(copy)) continue;
-      used_.insert(copy);
+      const TensorView* a = stored_.plain(copy);
+      const TensorView* b = stored_.plain(original);
+      if (a == nullptr || b == nullptr || used_.contains(a->name)) continue;
+      used_.insert(a->name);
       if (a->dtype == b->dtype && a->shape == b->shape &&
           std::equal(a->bytes.begin(), a->bytes.end(), b->bytes.begin(), b->bytes.end()))
         continue;
-      throw Error(
-          "{}: '{}' and '{}' differ, but the model ties them; untie it (tie_word_embeddings false) "
-          "to keep both",
-          weights_.path().string(), copy, original);
+      report.contradictions.push_back(fmt::format(
+          "'{}' and '{}' differ, but the model ties them; untie it (tie_word_embeddings false) to "
+          "keep both",
+          copy, original));
     }
   }
 
-  Weights weights_;
+  std::vector<Job> jobs_;
+  StoredWeights stored_;
   const KeyMap& key_map_;
-  int64_t block_size_;
   std::set<std::string> used_;
-  int num_quantized_ = 0;
+  ImportResult result_;
 };
 
 }  // namespace
 
-int import_hf(const std::filesystem::path& folder, const KeyMap& key_map,
-              std::span<const NamedTensor> targets) {
-  Import import(folder, key_map);
-  import.compare(targets);
-  for (const NamedTensor& target : targets) import.read(target);
-  return import.num_quantized();
+void compare_hf(const std::filesystem::path& folder, const KeyMap& key_map,
+                std::span<const NamedTensor> targets) {
+  Import(folder, key_map, targets).compare(true);
+}
+
+ImportResult import_hf(const std::filesystem::path& folder, const KeyMap& key_map,
+                       std::span<const NamedTensor> targets, const ImportOptions& options) {
+  Import import(folder, key_map, targets);
+  import.compare(options.strict);
+  import.read(options.pool);
+  return import.result();
 }
 
 }  // namespace rhea::checkpoint

@@ -3,26 +3,52 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rhea/base/dtype.h"
 #include "rhea/components/checkpoint/key_map.h"
 #include "rhea/components/checkpoint/named_tensor.h"
 
+namespace rhea {
+class ThreadPool;
+}
+
 namespace rhea::checkpoint {
 
+struct ImportOptions {
+  // False: parameters that the files lack keep their values, tensors that the model lacks are left;
+  // both are listed in the result.
+  bool strict = true;
+  // Reads several tensors at once. Null: one after the other.
+  ThreadPool* pool = nullptr;
+};
+
+struct ImportResult {
+  int64_t num_tensors = 0;                 // published tensors that were read
+  int64_t num_fp8 = 0;                     // of them in FP8 blocks
+  int64_t num_mxfp4 = 0;                   // and in MXFP4
+  std::vector<std::string> left_out = {};  // "name: why", of a load that is not strict
+};
+
 // Fills `targets` (model parameters only) from the weights in `folder`, converted with one
-// rounding. FP8 blocks with their `_scale_inv` are recognised. Strict: throws Error listing every
-// key that is missing, unexpected or of another shape; tied copies must be equal. Returns how many
-// tensors were FP8 blocks.
-int import_hf(const std::filesystem::path& folder, const KeyMap& key_map,
-              std::span<const NamedTensor> targets);
+// rounding. The folder may leave out the prefix of the base model, keep experts one by one or
+// joined, and keep weights in FP8 blocks or MXFP4 (see stored_weights.h). Strict: throws Error
+// listing every key that is missing, unexpected or of another shape; tied copies must be equal.
+// Memory besides the targets: the tensors in work, one for each thread.
+ImportResult import_hf(const std::filesystem::path& folder, const KeyMap& key_map,
+                       std::span<const NamedTensor> targets, const ImportOptions& options = {});
+
+// The comparison alone: throws as a strict import would, reads and writes no values.
+void compare_hf(const std::filesystem::path& folder, const KeyMap& key_map,
+                std::span<const NamedTensor> targets);
 
 // What an export holds besides weights: config.json (`config_json`, or the file of `folder` when
-// that is empty) with its torch_dtype set, generation_config.json of `folder`, which also lends its
-// shard index, and the tokenizer files of `tokenizer` (a folder or a tokenizer.json; empty: of
-// `folder`).
+// that is empty) with its dtype set, generation_config.json of `folder`, and the tokenizer files of
+// `tokenizer` (a folder or a tokenizer.json; empty: of `folder`). Tensors are named and cut into
+// shards as in `weights` (empty: `folder`), where that holds any.
 struct HfAssets {
   std::filesystem::path folder;
+  std::filesystem::path weights = {};
   std::filesystem::path tokenizer = {};
   std::string config_json = {};
 };

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "rhea/components/checkpoint/fp8_blocks.h"
+#include "rhea/base/thread_pool.h"
 #include "rhea/components/checkpoint/test_run.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
@@ -207,7 +207,7 @@ TEST_F(HfWeights, W14EdgeBlocksOfFp8AreCropped) {
   safetensors::write_file(folder_ / "model.safetensors", stored);
   std::vector<float> weight(130 * 129);
   const std::vector<NamedTensor> targets = {{"w", DType::f32, {130, 129}, weight.data()}};
-  EXPECT_EQ(import_hf(folder_, identity_key_map(), targets), 1);
+  EXPECT_EQ(import_hf(folder_, identity_key_map(), targets).num_fp8, 1);
   EXPECT_EQ(std::accumulate(weight.begin(), weight.end(), 0.0), 17416);
   EXPECT_EQ(weight[129 * 129], 3);
   EXPECT_EQ(weight[129 * 129 + 127], 3);
@@ -215,6 +215,123 @@ TEST_F(HfWeights, W14EdgeBlocksOfFp8AreCropped) {
   safetensors::write_file(folder_ / "model.safetensors", std::vector{stored[0]});
   EXPECT_THAT(error_of([&] { import_hf(folder_, identity_key_map(), targets); }),
               HasSubstr("'w_scale_inv' is not there"));
+}
+
+TEST_F(HfWeights, ThreadsReadTheSame) {
+  write_source({});
+  ThreadPool pool(3);
+  EXPECT_EQ(import_hf(folder_, map_, model_.tensors(), {.pool = &pool}).num_tensors, 4);
+  EXPECT_THAT(model_.q, ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+  EXPECT_EQ(model_.experts, counted(12));
+}
+
+TEST_F(HfWeights, ALoadThatIsNotStrictListsWhatItLeavesOut) {
+  const std::vector<float> value = {1};
+  write_source({view("extra", {1}, value)});
+  float balance = 7;
+  auto tensors = model_.tensors();
+  tensors.push_back({"balance", DType::f32, {}, &balance});
+  const auto result = import_hf(folder_, map_, tensors, {.strict = false});
+  EXPECT_THAT(result.left_out,
+              ElementsAre(HasSubstr("balance (has no Hugging Face key): not in the files"),
+                          "extra: not in the model"));
+  EXPECT_EQ(balance, 7);
+  EXPECT_THAT(model_.embed, ElementsAre(3, 4));
+  safetensors::write_file(folder_ / "model.safetensors", std::vector{view("q_proj", {4, 2}, q_)});
+  EXPECT_THAT(error_of([&] { import_hf(folder_, map_, tensors, {.strict = false}); }),
+              HasSubstr("of another shape"));
+}
+
+std::vector<NamedTensor> named(std::vector<std::pair<std::string, std::vector<float>*>> list,
+                               std::vector<std::vector<int64_t>> shapes) {
+  std::vector<NamedTensor> tensors;
+  for (size_t i = 0; i < list.size(); ++i)
+    tensors.push_back({list[i].first, DType::f32, shapes[i], list[i].second->data()});
+  return tensors;
+}
+
+// A file of the base model has no "model." in its names; its export has none either.
+TEST_F(HfWeights, ThePrefixOfTheBaseModelMayBeAbsent) {
+  const std::vector<float> norm = {1, 2}, up = {3, 4};
+  safetensors::write_file(
+      folder_ / "model.safetensors",
+      std::vector{view("norm.weight", {2}, norm), view("layers.0.up.weight", {2}, up)});
+  std::vector<float> a(2), b(2);
+  const auto tensors =
+      named({{"model.norm.weight", &a}, {"model.layers.0.up.weight", &b}}, {{2}, {2}});
+  import_hf(folder_, identity_key_map(), tensors);
+  EXPECT_EQ(a, norm);
+  EXPECT_EQ(b, up);
+  export_hf(folder_ / "out", tensors, identity_key_map(), {.folder = folder_}, DType::f32);
+  const File exported(folder_ / "out/model.safetensors");
+  EXPECT_EQ(exported.tensors().size(), 2U);
+  EXPECT_EQ(read_vector<float>(exported.at("norm.weight")), norm);
+  EXPECT_EQ(read_vector<float>(exported.at("layers.0.up.weight")), up);
+}
+
+// gate and up of expert e follow each other in the joined tensor; the model asks for either form.
+TEST_F(HfWeights, ExpertsMayBeJoinedOrOneByOne) {
+  const std::string base = "model.layers.0.mlp.experts.";
+  const std::vector<float> gate_up = counted(2 * 4 * 3), down = counted(2 * 3 * 2);
+  safetensors::write_file(folder_ / "model.safetensors",
+                          std::vector{view(base + "gate_up_proj", {2, 4, 3}, gate_up),
+                                      view(base + "down_proj", {2, 3, 2}, down)});
+  std::vector<std::vector<float>> parts(6, std::vector<float>(6));
+  std::vector<NamedTensor> single;
+  for (int e = 0; e < 2; ++e) {
+    int i = 0;
+    for (const char* matrix : {"gate_proj", "up_proj", "down_proj"})
+      single.push_back({fmt::format("{}{}.{}.weight", base, e, matrix), DType::f32,
+                        i == 2 ? std::vector<int64_t>{3, 2} : std::vector<int64_t>{2, 3},
+                        parts[static_cast<size_t>(e * 3 + i++)].data()});
+  }
+  import_hf(folder_, identity_key_map(), single);
+  EXPECT_THAT(parts[0], ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(parts[1], ElementsAre(6, 7, 8, 9, 10, 11));
+  EXPECT_THAT(parts[3], ElementsAre(12, 13, 14, 15, 16, 17));
+  EXPECT_THAT(parts[5], ElementsAre(6, 7, 8, 9, 10, 11));
+  export_hf(folder_ / "joined", single, identity_key_map(), {.folder = folder_}, DType::f32);
+  const File joined(folder_ / "joined/model.safetensors");
+  EXPECT_EQ(joined.tensors().size(), 2U);
+  EXPECT_EQ(read_vector<float>(joined.at(base + "gate_up_proj")), gate_up);
+
+  export_hf(folder_ / "single", single, identity_key_map(), {.folder = folder_ / "none"},
+            DType::f32);
+  EXPECT_EQ(File(folder_ / "single/model.safetensors").tensors().size(), 6U);
+  std::vector<float> whole(24), whole_down(12);
+  import_hf(folder_ / "single", identity_key_map(),
+            named({{base + "gate_up_proj", &whole}, {base + "down_proj", &whole_down}},
+                  {{2, 4, 3}, {2, 3, 2}}));
+  EXPECT_EQ(whole, gate_up);
+  EXPECT_EQ(whole_down, down);
+}
+
+TEST_F(HfWeights, MixtralSpellsItsExpertsInItsOwnWay) {
+  const std::vector<float> gate = counted(4), router = {1, 2};
+  const std::string base = "model.layers.3.block_sparse_moe.";
+  safetensors::write_file(folder_ / "model.safetensors",
+                          std::vector{view(base + "experts.0.w1.weight", {2, 2}, gate),
+                                      view(base + "gate.weight", {1, 2}, router)});
+  std::vector<float> a(4), b(2);
+  const auto tensors = named({{"model.layers.3.mlp.experts.0.gate_proj.weight", &a},
+                              {"model.layers.3.mlp.gate.weight", &b}},
+                             {{2, 2}, {1, 2}});
+  import_hf(folder_, identity_key_map(), tensors);
+  EXPECT_EQ(a, gate);
+  EXPECT_EQ(b, router);
+  export_hf(folder_ / "out", tensors, identity_key_map(), {.folder = folder_}, DType::f32);
+  EXPECT_NE(File(folder_ / "out/model.safetensors").find(base + "experts.0.w1.weight"), nullptr);
+}
+
+TEST_F(HfWeights, BiasesThatChooseExpertsKeepFloat32) {
+  std::vector<float> bias = {1.0001F}, weight = {1.0001F};
+  export_hf(folder_ / "out",
+            named({{"model.mlp.gate.e_score_correction_bias", &bias}, {"model.w.weight", &weight}},
+                  {{1}, {1}}),
+            identity_key_map(), {.folder = folder_}, DType::bf16);
+  const File file(folder_ / "out/model.safetensors");
+  EXPECT_EQ(file.at("model.mlp.gate.e_score_correction_bias").dtype, ElementType::F32);
+  EXPECT_EQ(file.at("model.w.weight").dtype, ElementType::BF16);
 }
 
 TEST(KeyMap, HalfSplitRowsAreTheSpecs) {

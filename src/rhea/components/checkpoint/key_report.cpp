@@ -22,11 +22,12 @@ std::string section(std::string_view title, const std::vector<std::string>& keys
 }  // namespace
 
 void KeyReport::raise(const std::string& source, const std::string& hint) const {
-  if (missing.empty() && unexpected.empty() && unequal.empty()) return;
-  throw Error("{} does not fit the model:{}{}{}{}", source,
+  if (missing.empty() && unexpected.empty() && unequal.empty() && contradictions.empty()) return;
+  throw Error("{} does not fit the model:{}{}{}{}{}", source,
               section("missing, the model needs them", missing),
               section("unexpected, the model has no place for them", unexpected),
               section("of another shape or type", unequal),
+              section("contradicting each other", contradictions),
               missing.empty() || hint.empty() ? "" : "\n  " + hint);
 }
 

@@ -11,6 +11,7 @@ struct KeyReport {
   std::vector<std::string> missing;     // the run has it, the source does not
   std::vector<std::string> unexpected;  // the source has it, the run does not
   std::vector<std::string> unequal;     // "name: f32 [2] in the checkpoint, f32 [3] in the model"
+  std::vector<std::string> contradictions = {};  // whole sentences
 
   // Throws Error naming `source` and up to 20 keys of each kind, unless all are empty. `hint` is
   // added where something is missing.

@@ -4,13 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <vector>
 
-#include "rhea/base/log.h"
 #include "rhea/components/checkpoint/checksum.h"
 #include "rhea/components/checkpoint/key_report.h"
+#include "rhea/components/checkpoint/progress.h"
 #include "rhea/components/safetensors/element_type.h"
 
 namespace rhea::checkpoint {
@@ -123,18 +122,37 @@ void StepReader::read_slice(const std::string& name, std::span<const int64_t> of
   }
 }
 
+void StepReader::release(const StoredTensor& tensor) const {
+  for (const Chunk& chunk : tensor.chunks) {
+    const MappedFile& file = files_.at(chunk.file);
+    file.release(file.bytes().subspan(chunk.begin, chunk.end - chunk.begin));
+  }
+}
+
 void StepReader::read(const NamedTensor& target) const {
   const StoredTensor& tensor = manifest_.tensors.at(target.name);
-  const std::vector<int64_t> origin(tensor.shape.size(), 0);
-  if (tensor.dtype == target.dtype) {
-    read_slice(target.name, origin, tensor.shape, target.writable_bytes());
-    return;
+  // Some rows at a time, so that a large tensor is not in memory twice.
+  constexpr int64_t kPieceBytes = 32 << 20;
+  const int64_t item = dtype_size(tensor.dtype), to_item = dtype_size(target.dtype);
+  const int64_t num_rows = tensor.shape.empty() ? 1 : tensor.shape[0];
+  const int64_t row = num_rows == 0 ? 0 : target.num_elements() / num_rows;
+  const int64_t rows = std::max<int64_t>(1, kPieceBytes / std::max<int64_t>(row * item, 1));
+  std::vector<int64_t> offset(tensor.shape.size(), 0), shape = tensor.shape;
+  std::vector<std::byte> stored;
+  for (int64_t begin = 0; begin < num_rows; begin += rows) {
+    const int64_t count = std::min(rows, num_rows - begin);
+    if (!shape.empty()) offset[0] = begin, shape[0] = count;
+    const auto out = target.writable_bytes().subspan(static_cast<size_t>(begin * row * to_item),
+                                                     static_cast<size_t>(count * row * to_item));
+    if (tensor.dtype == target.dtype) {
+      read_slice(target.name, offset, shape, out);
+    } else {
+      stored.resize(static_cast<size_t>(count * row * item));
+      read_slice(target.name, offset, shape, stored);
+      safetensors::convert(safetensors::element_type_of(tensor.dtype), stored, target.dtype, out);
+    }
+    release(tensor);
   }
-  std::vector<std::byte> stored(
-      static_cast<size_t>(target.num_elements() * dtype_size(tensor.dtype)));
-  read_slice(target.name, origin, tensor.shape, stored);
-  safetensors::convert(safetensors::element_type_of(tensor.dtype), stored, target.dtype,
-                       target.writable_bytes());
 }
 
 void StepReader::read_all(std::span<const NamedTensor> targets,
@@ -159,13 +177,10 @@ void StepReader::read_all(std::span<const NamedTensor> targets,
   }
   report.raise(path_.string());
 
-  using Clock = std::chrono::steady_clock;
-  auto next_line = Clock::now() + std::chrono::seconds(10);
-  for (size_t i = 0; i < targets.size(); ++i) {
-    read(targets[i]);
-    if (Clock::now() < next_line) continue;
-    log::info("checkpoint", "Loaded {} of {} tensors.", i + 1, targets.size());
-    next_line += std::chrono::seconds(10);
+  Progress progress("Loaded", static_cast<int64_t>(targets.size()));
+  for (const NamedTensor& target : targets) {
+    read(target);
+    progress.step();
   }
 }
 

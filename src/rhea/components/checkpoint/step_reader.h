@@ -42,6 +42,8 @@ class StepReader {
                 const std::function<bool(const std::string&)>& wanted) const;
 
  private:
+  // Gives back the memory of the pages that were read.
+  void release(const StoredTensor& tensor) const;
   void verify(const std::string& name, const Chunk& chunk, uint64_t begin, uint64_t end) const;
 
   std::filesystem::path path_;

@@ -41,14 +41,6 @@ DType stored_dtype(const NamedTensor& tensor, const StepContent& content) {
   return content.export_dtype && is_float(tensor.dtype) ? *content.export_dtype : tensor.dtype;
 }
 
-std::vector<uint64_t> checksums_of(std::span<const std::byte> bytes) {
-  std::vector<uint64_t> checksums;
-  for (size_t begin = 0; begin < bytes.size(); begin += kChecksumBlock)
-    checksums.push_back(
-        xxh64(bytes.subspan(begin, std::min<size_t>(kChecksumBlock, bytes.size() - begin))));
-  return checksums;
-}
-
 void write_data(const std::filesystem::path& folder, const StepContent& content,
                 Manifest& manifest) {
   std::vector<safetensors::TensorSpec> specs;
@@ -59,22 +51,27 @@ void write_data(const std::filesystem::path& folder, const StepContent& content,
   std::vector<std::byte> converted;
   for (size_t i = 0; i < specs.size(); ++i) {
     const NamedTensor& tensor = content.tensors[i];
-    std::span<const std::byte> bytes = tensor.bytes();
     require_finite(tensor);
     const DType dtype = stored_dtype(tensor, content);
-    if (dtype != tensor.dtype) {
-      converted.resize(static_cast<size_t>(tensor.num_elements() * dtype_size(dtype)));
-      safetensors::convert(safetensors::element_type_of(tensor.dtype), bytes, dtype, converted);
-      bytes = converted;
-    }
-    writer.write(i, bytes);
     const uint64_t begin = writer.file_offset(i);
-    Chunk chunk{std::vector<int64_t>(tensor.shape.size(), 0),
-                tensor.shape,
-                kDataName,
-                begin,
-                begin + bytes.size(),
-                checksums_of(bytes)};
+    Chunk chunk{
+        std::vector<int64_t>(tensor.shape.size(), 0), tensor.shape, kDataName, begin, begin, {}};
+    // In blocks that have a checksum each.
+    const int64_t item = dtype_size(tensor.dtype);
+    const auto block = static_cast<int64_t>(kChecksumBlock) / dtype_size(dtype);
+    for (int64_t at = 0; at < tensor.num_elements(); at += block) {
+      const int64_t count = std::min(block, tensor.num_elements() - at);
+      auto bytes =
+          tensor.bytes().subspan(static_cast<size_t>(at * item), static_cast<size_t>(count * item));
+      if (dtype != tensor.dtype) {
+        converted.resize(static_cast<size_t>(count * dtype_size(dtype)));
+        safetensors::convert(safetensors::element_type_of(tensor.dtype), bytes, dtype, converted);
+        bytes = converted;
+      }
+      writer.write(i, bytes);
+      chunk.checksums.push_back(xxh64(bytes));
+      chunk.end += bytes.size();
+    }
     manifest.tensors[tensor.name] = {dtype, tensor.shape, {std::move(chunk)}};
   }
   writer.finish();

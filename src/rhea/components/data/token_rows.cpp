@@ -17,7 +17,7 @@ using safetensors::TensorView;
 
 void read_row(const TensorView& tensor, int64_t row, std::span<int32_t> out) {
   TensorView part = tensor;
-  const size_t bytes = out.size() * static_cast<size_t>(element_size(tensor.dtype));
+  const size_t bytes = out.size() * static_cast<size_t>(element_bits(tensor.dtype)) / 8;
   part.bytes = tensor.bytes.subspan(static_cast<size_t>(row) * bytes, bytes);
   read_as(part, DType::i32, std::as_writable_bytes(out));
 }

@@ -8,33 +8,34 @@
 #include <limits>
 
 #include "rhea/base/error.h"
+#include "rhea/components/safetensors/low_bit.h"
 
 namespace rhea::safetensors {
 namespace {
 
+// Opaque types are listed and passed on, but have no values here: complex numbers, and the six-bit
+// floats, whose order of bits the format leaves open.
+enum class Kind { real, integer, opaque };
+
 struct Row {
   std::string_view name;
-  int size;
+  int bits;
+  Kind kind;
   std::optional<DType> dtype;
 };
 
-constexpr std::array<Row, 16> kRows = {{
-    {"F64", 8, DType::f64},
-    {"F32", 4, DType::f32},
-    {"F16", 2, DType::f16},
-    {"BF16", 2, DType::bf16},
-    {"I64", 8, DType::i64},
-    {"I32", 4, DType::i32},
-    {"I16", 2, std::nullopt},
-    {"I8", 1, std::nullopt},
-    {"U64", 8, std::nullopt},
-    {"U32", 4, std::nullopt},
-    {"U16", 2, std::nullopt},
-    {"U8", 1, DType::u8},
-    {"BOOL", 1, DType::boolean},
-    {"F8_E4M3", 1, std::nullopt},
-    {"F8_E5M2", 1, std::nullopt},
-    {"F8_E8M0", 1, std::nullopt},
+constexpr std::array<Row, 22> kRows = {{
+    {"F64", 64, Kind::real, DType::f64},          {"F32", 32, Kind::real, DType::f32},
+    {"F16", 16, Kind::real, DType::f16},          {"BF16", 16, Kind::real, DType::bf16},
+    {"I64", 64, Kind::integer, DType::i64},       {"I32", 32, Kind::integer, DType::i32},
+    {"I16", 16, Kind::integer, std::nullopt},     {"I8", 8, Kind::integer, std::nullopt},
+    {"U64", 64, Kind::integer, std::nullopt},     {"U32", 32, Kind::integer, std::nullopt},
+    {"U16", 16, Kind::integer, std::nullopt},     {"U8", 8, Kind::integer, DType::u8},
+    {"BOOL", 8, Kind::integer, DType::boolean},   {"F8_E4M3", 8, Kind::real, std::nullopt},
+    {"F8_E5M2", 8, Kind::real, std::nullopt},     {"F8_E8M0", 8, Kind::real, std::nullopt},
+    {"F8_E4M3FNUZ", 8, Kind::real, std::nullopt}, {"F8_E5M2FNUZ", 8, Kind::real, std::nullopt},
+    {"F6_E2M3", 6, Kind::opaque, std::nullopt},   {"F6_E3M2", 6, Kind::opaque, std::nullopt},
+    {"F4", 4, Kind::real, std::nullopt},          {"C64", 64, Kind::opaque, std::nullopt},
 }};
 
 const Row& row(ElementType type) { return kRows[static_cast<size_t>(type)]; }
@@ -50,33 +51,6 @@ void store(std::byte* data, int64_t i, T value) {
   std::memcpy(data + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
-// 1 sign, 4 exponent (bias 7), 3 mantissa bits; no infinity, 0x7f and 0xff are NaN.
-float from_e4m3(uint8_t bits) {
-  const int exponent = (bits >> 3) & 15;
-  const int mantissa = bits & 7;
-  float value;
-  if (exponent == 15 && mantissa == 7) {
-    value = std::numeric_limits<float>::quiet_NaN();
-  } else if (exponent == 0) {
-    value = std::ldexp(static_cast<float>(mantissa), -9);
-  } else {
-    value = std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
-  }
-  return (bits & 0x80) != 0 ? -value : value;
-}
-
-// The upper byte of an IEEE half.
-float from_e5m2(uint8_t bits) {
-  f16 half;
-  half.bits = static_cast<uint16_t>(bits << 8);
-  return static_cast<float>(half);
-}
-
-// A power of two, 2^(bits - 127); 0xff is NaN.
-float from_e8m0(uint8_t bits) {
-  return bits == 0xff ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0F, bits - 127);
-}
-
 // f64 to f32 so that a second rounding to 16 bits is right: an inexact result gets its last bit set
 // (round to odd).
 float to_odd_f32(double value) {
@@ -86,6 +60,21 @@ float to_odd_f32(double value) {
   uint32_t bits = std::bit_cast<uint32_t>(nearest);
   if (std::fabs(back) > std::fabs(value)) --bits;  // now rounded toward zero
   return std::bit_cast<float>(bits | 1U);
+}
+
+const std::array<float, 256>& byte_values(ElementType type) {
+  switch (type) {
+    case ElementType::F8_E4M3:
+      return e4m3_values();
+    case ElementType::F8_E5M2:
+      return e5m2_values();
+    case ElementType::F8_E4M3FNUZ:
+      return e4m3fnuz_values();
+    case ElementType::F8_E5M2FNUZ:
+      return e5m2fnuz_values();
+    default:
+      return e8m0_values();
+  }
 }
 
 // One loop for each pair of types, so that the wide ones vectorise.
@@ -113,15 +102,14 @@ void convert_floats(ElementType type, const std::byte* from, std::byte* to, int6
     case ElementType::F16:
       return convert_each<To>(to, count,
                               [from](int64_t i) { return static_cast<float>(load<f16>(from, i)); });
-    case ElementType::F8_E4M3:
-      return convert_each<To>(to, count,
-                              [from](int64_t i) { return from_e4m3(load<uint8_t>(from, i)); });
-    case ElementType::F8_E5M2:
-      return convert_each<To>(to, count,
-                              [from](int64_t i) { return from_e5m2(load<uint8_t>(from, i)); });
+    case ElementType::F4:
+      return convert_each<To>(to, count, [from](int64_t i) {
+        return kE2m1Values[load<uint8_t>(from, i / 2) >> (i % 2 * 4) & 15];
+      });
     default:
-      return convert_each<To>(to, count,
-                              [from](int64_t i) { return from_e8m0(load<uint8_t>(from, i)); });
+      return convert_each<To>(to, count, [from, &values = byte_values(type)](int64_t i) {
+        return values[load<uint8_t>(from, i)];
+      });
   }
 }
 
@@ -178,7 +166,7 @@ void convert_integers(ElementType type, const std::byte* from, DType to_dtype, s
 
 }  // namespace
 
-int64_t element_size(ElementType type) { return row(type).size; }
+int64_t element_bits(ElementType type) { return row(type).bits; }
 std::string_view element_type_name(ElementType type) { return row(type).name; }
 std::optional<DType> same_dtype(ElementType type) { return row(type).dtype; }
 
@@ -189,7 +177,7 @@ std::optional<ElementType> parse_element_type(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_float(ElementType type) { return row(type).name.find('F') != std::string_view::npos; }
+bool is_float(ElementType type) { return row(type).kind == Kind::real; }
 
 ElementType element_type_of(DType dtype) {
   for (size_t i = 0; i < kRows.size(); ++i) {
@@ -198,16 +186,20 @@ ElementType element_type_of(DType dtype) {
   RHEA_CHECK(false, "dtype {} has no element type", dtype_name(dtype));
 }
 
-bool convertible(ElementType from, DType to) { return is_float(from) == rhea::is_float(to); }
+bool convertible(ElementType from, DType to) {
+  return row(from).kind == (rhea::is_float(to) ? Kind::real : Kind::integer);
+}
 
 void convert(ElementType from_type, std::span<const std::byte> from, DType to_dtype,
              std::span<std::byte> to) {
   const auto count = static_cast<int64_t>(to.size()) / dtype_size(to_dtype);
-  RHEA_CHECK(static_cast<int64_t>(from.size()) == count * element_size(from_type),
+  RHEA_CHECK(static_cast<int64_t>(from.size()) * 8 == count * element_bits(from_type),
              "{} bytes of {} for {} elements", from.size(), element_type_name(from_type), count);
   if (!convertible(from_type, to_dtype)) {
-    throw Error("cannot convert {} to {}: one holds numbers with a fraction, the other integers",
-                element_type_name(from_type), dtype_name(to_dtype));
+    throw Error("cannot convert {} to {}: {}", element_type_name(from_type), dtype_name(to_dtype),
+                row(from_type).kind == Kind::opaque
+                    ? "values of this type are not read"
+                    : "one holds numbers with a fraction, the other integers");
   }
   if (same_dtype(from_type) == to_dtype) {
     if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());

@@ -62,28 +62,41 @@ std::vector<Shard> cut(std::vector<TensorSource> tensors, const ShardOptions& op
   return cut_in_order(std::move(tensors), options.max_shard_bytes);
 }
 
-void write_shard(const std::filesystem::path& path, const Shard& shard,
-                 std::vector<std::byte>& buffer) {
+void write_shard(const std::filesystem::path& path, const Shard& shard) {
   std::vector<TensorSpec> specs;
   for (const TensorSource& tensor : shard) specs.push_back(tensor.spec);
   // Other readers of the format ask for this entry before they load a file.
   Writer writer(path, specs, {{"format", "pt"}});
-  for (size_t i = 0; i < shard.size(); ++i) {
-    buffer.resize(bytes_of(specs[i]));
-    shard[i].fill(buffer);
-    writer.write(i, buffer);
-  }
+  for (size_t i = 0; i < shard.size(); ++i)
+    shard[i].write([&](std::span<const std::byte> bytes) { writer.write(i, bytes); });
   writer.finish();
 }
 
 }  // namespace
 
+void write_converted(ElementType from, std::span<const std::byte> bytes, DType to, const Sink& sink,
+                     const Sink& done) {
+  constexpr size_t kElements = 1 << 18;  // a multiple of what fills whole bytes in every type
+  const size_t piece = kElements * static_cast<size_t>(element_bits(from)) / 8;
+  const bool same = same_dtype(from) == to;
+  std::vector<std::byte> converted;
+  for (size_t at = 0; at < bytes.size(); at += piece) {
+    const auto part = bytes.subspan(at, std::min(piece, bytes.size() - at));
+    if (!same) {
+      const size_t count = part.size() * 8 / static_cast<size_t>(element_bits(from));
+      converted.resize(count * static_cast<size_t>(dtype_size(to)));
+      convert(from, part, to, converted);
+    }
+    sink(same ? part : std::span<const std::byte>(converted));
+    if (done) done(part);
+  }
+}
+
 void write_sharded(const std::filesystem::path& folder, std::vector<TensorSource> tensors,
                    const ShardOptions& options) {
   const std::vector<Shard> shards = cut(std::move(tensors), options);
-  std::vector<std::byte> buffer;
   if (shards.size() == 1) {
-    write_shard(folder / kSingleName, shards.front(), buffer);
+    write_shard(folder / kSingleName, shards.front());
     std::filesystem::remove(folder / kIndexName);
     return;
   }
@@ -91,7 +104,7 @@ void write_sharded(const std::filesystem::path& folder, std::vector<TensorSource
   uint64_t total_size = 0;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    write_shard(folder / name, shards[i], buffer);
+    write_shard(folder / name, shards[i]);
     for (const TensorSource& tensor : shards[i]) weight_map[tensor.spec.name] = name;
     total_size += bytes_of(shards[i]);
   }

@@ -13,12 +13,20 @@
 
 namespace rhea::safetensors {
 
+// Takes the next bytes of a tensor.
+using Sink = std::function<void(std::span<const std::byte> bytes)>;
+
 // A tensor that is made when it is written.
 struct TensorSource {
   TensorSpec spec;
-  // Fills the row-major bytes of the whole tensor.
-  std::function<void(std::span<std::byte> out)> fill;
+  // Gives the row-major bytes of the whole tensor, in pieces of any size.
+  std::function<void(const Sink& sink)> write;
 };
+
+// Gives `bytes` of `from` to the sink as `to`, converted a megabyte at a time. After each piece
+// `done`, if there is one, gets the bytes of `from` that were read.
+void write_converted(ElementType from, std::span<const std::byte> bytes, DType to, const Sink& sink,
+                     const Sink& done = nullptr);
 
 struct ShardOptions {
   // A shard grows to this size at most, unless one tensor alone is larger.

@@ -192,16 +192,20 @@ void check_ranges(const Header& header, uint64_t data_bytes, std::string_view wh
 uint64_t tensor_bytes(ElementType dtype, std::span<const int64_t> shape, std::string_view where) {
   // The product of the non-zero dimensions must fit too, so that no later order of multiplication
   // overflows.
-  auto bytes = static_cast<uint64_t>(element_size(dtype));
+  auto bits = static_cast<uint64_t>(element_bits(dtype));
   bool empty = false;
   for (const int64_t dim : shape) {
     if (dim == 0)
       empty = true;
-    else if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes) ||
-             bytes > INT64_MAX)
+    else if (dim < 0 || __builtin_mul_overflow(bits, static_cast<uint64_t>(dim), &bits) ||
+             bits > INT64_MAX)
       throw Error("{}: the size of shape [{}] overflows", where, fmt::join(shape, ", "));
   }
-  return empty ? 0 : bytes;
+  if (empty) return 0;
+  if (bits % 8 != 0)
+    throw Error("{}: {} elements of {} bits do not fill whole bytes", where,
+                bits / static_cast<uint64_t>(element_bits(dtype)), element_bits(dtype));
+  return bits / 8;
 }
 
 Header parse_header(std::span<const std::byte> file, std::string_view where) {

@@ -33,8 +33,8 @@ inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 // more than the header's own size suggests, whatever the numbers in it say.
 Header parse_header(std::span<const std::byte> file, std::string_view where);
 
-// Bytes of a tensor; throws Error naming `where` and the shape when the product does not fit 63
-// bits.
+// Bytes of a tensor; throws Error naming `where` and the shape when its number of bits does not fit
+// 63 bits or its elements do not fill whole bytes.
 uint64_t tensor_bytes(ElementType dtype, std::span<const int64_t> shape, std::string_view where);
 
 // The eight length bytes and the JSON, padded with spaces to a multiple of eight.

@@ -74,6 +74,14 @@ const TensorView& File::at(std::string_view name) const {
   return *tensor;
 }
 
+bool File::release(std::span<const std::byte> bytes) const {
+  const auto file = map_.bytes();
+  if (bytes.data() < file.data() || bytes.data() + bytes.size() > file.data() + file.size())
+    return false;
+  map_.release(bytes);
+  return true;
+}
+
 bool Weights::exist(const fs::path& folder) {
   if (!fs::is_directory(folder)) return false;
   return fs::exists(folder / kIndexName) || !weight_files(folder).empty();
@@ -91,8 +99,13 @@ Weights::Weights(const fs::path& path) : path_(path) {
   } else {
     const auto paths = weight_files(path);
     if (paths.empty())
-      throw Error("{} holds no weights (looked for {}, {}, *.safetensors)", path.string(),
-                  kIndexName, kSingleName);
+      throw Error("{} holds no weights (looked for {}, {}, *.safetensors){}", path.string(),
+                  kIndexName, kSingleName,
+                  fs::exists(path / "pytorch_model.bin") ||
+                          fs::exists(path / "pytorch_model.bin.index.json")
+                      ? "; its pytorch_model.bin is a Python program's state, which is not read: "
+                        "save it as safetensors"
+                      : "");
     open_all(paths);
   }
   std::sort(names_.begin(), names_.end());
@@ -149,6 +162,11 @@ void Weights::open_index(const fs::path& index) {
 const TensorView* Weights::find(std::string_view name) const {
   const auto found = tensors_.find(std::string(name));
   return found == tensors_.end() ? nullptr : found->second;
+}
+
+void Weights::release(std::span<const std::byte> bytes) const {
+  for (const File& file : files_)
+    if (file.release(bytes)) return;
 }
 
 const TensorView& Weights::at(std::string_view name) const {

@@ -24,7 +24,9 @@ struct TensorView {
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;
 
-  int64_t num_elements() const { return static_cast<int64_t>(bytes.size()) / element_size(dtype); }
+  int64_t num_elements() const {
+    return static_cast<int64_t>(bytes.size()) * 8 / element_bits(dtype);
+  }
   // "F32 [2, 3]", for messages.
   std::string describe() const;
 };
@@ -55,6 +57,9 @@ class File {
   // Throws Error naming file and tensor.
   const TensorView& at(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // Gives back the memory of bytes of a tensor (MappedFile::release); false for bytes that are not
+  // this file's.
+  bool release(std::span<const std::byte> bytes) const;
 
  private:
   std::filesystem::path path_;
@@ -82,6 +87,8 @@ class Weights {
   const TensorView& at(std::string_view name) const;
   const std::filesystem::path& path() const { return path_; }
   const std::vector<File>& files() const { return files_; }
+  // See File::release.
+  void release(std::span<const std::byte> bytes) const;
 
  private:
   void open_index(const std::filesystem::path& index);

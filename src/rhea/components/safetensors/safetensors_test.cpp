@@ -207,9 +207,8 @@ std::vector<TensorSource> sources(const Weights& weights) {
   std::vector<TensorSource> out;
   for (const std::string& name : weights.names()) {
     const TensorView* tensor = weights.find(name);
-    out.push_back({{name, tensor->dtype, tensor->shape}, [tensor](std::span<std::byte> to) {
-                     std::copy(tensor->bytes.begin(), tensor->bytes.end(), to.begin());
-                   }});
+    out.push_back({{name, tensor->dtype, tensor->shape},
+                   [tensor](const Sink& sink) { sink(tensor->bytes); }});
   }
   return out;
 }
@@ -248,8 +247,9 @@ TEST_F(Safetensors, S13LinksAreReplacedNotFollowed) {
   fs::create_symlink(source / "model.safetensors", folder_ / "model.safetensors");
   const Weights weights(folder_);
   const std::vector<float> changed = {8, 9};
-  write_sharded(folder_, {{{"a", ElementType::F32, {2}}, [&](std::span<std::byte> to) {
-                             std::memcpy(to.data(), changed.data(), 8);
+  write_sharded(folder_, {{{"a", ElementType::F32, {2}}, [&](const Sink& sink) {
+                             write_converted(ElementType::F32, std::as_bytes(std::span(changed)),
+                                             DType::f32, sink);
                            }}});
   EXPECT_EQ(read_file(source / "model.safetensors"), before);
   EXPECT_FALSE(fs::is_symlink(folder_ / "model.safetensors"));
@@ -365,6 +365,46 @@ TEST(Convert, EightBitFloats) {
   EXPECT_EQ(c[2], 2);
   EXPECT_EQ(c[3], std::ldexp(1.0F, 127));
   EXPECT_TRUE(std::isnan(c[4]));
+}
+
+// Every type of the format is read; several elements may share a byte, and only whole bytes count.
+TEST_F(Safetensors, EveryTypeOfTheFormatIsListed) {
+  const auto open = [&](const std::string& dtype, int64_t count, size_t bytes) {
+    return error_of([&] {
+      File(write(
+          "x", file_of(fmt::format(R"({{"w":{{"dtype":"{}","shape":[{}],"data_offsets":[0,{}]}}}})",
+                                   dtype, count, bytes),
+                       std::string(bytes, '\0'))));
+    });
+  };
+  const std::pair<const char*, size_t> sizes[] = {
+      {"F64", 64},    {"F32", 32},        {"F16", 16},        {"BF16", 16},   {"I64", 64},
+      {"I32", 32},    {"I16", 16},        {"I8", 8},          {"U64", 64},    {"U32", 32},
+      {"U16", 16},    {"U8", 8},          {"BOOL", 8},        {"F8_E4M3", 8}, {"F8_E5M2", 8},
+      {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6},
+      {"F4", 4},      {"C64", 64}};
+  for (const auto& [dtype, bits] : sizes) EXPECT_EQ(open(dtype, 8, bits), "no error") << dtype;
+  EXPECT_THAT(open("F4", 3, 2), HasSubstr("3 elements of 4 bits do not fill whole bytes"));
+  EXPECT_THAT(open("F8_E4M3", 8, 7), HasSubstr("data_offsets"));
+}
+
+TEST(Convert, FourBitFloatsAndTypesWithoutValues) {
+  const std::vector<uint8_t> codes = {0x21, 0xa3};
+  EXPECT_THAT(converted<float>(ElementType::F4, codes), ElementsAre(0.5F, 1, 1.5F, -1));
+  const std::vector<uint64_t> complex = {0};
+  EXPECT_THAT(error_of([&] { converted<float>(ElementType::C64, complex); }),
+              AllOf(HasSubstr("C64"), HasSubstr("values of this type are not read")));
+}
+
+TEST_F(Safetensors, PagesOfATensorAreReleasedAndReadAgain) {
+  const std::vector<float> many(1 << 20, 2.5F);
+  write_file(folder_ / "x.safetensors", std::vector{view("a", many), view("b", many)});
+  const File file(folder_ / "x.safetensors");
+  EXPECT_EQ(read_vector<float>(file.at("a")), many);
+  EXPECT_TRUE(file.release(file.at("a").bytes));
+  EXPECT_FALSE(file.release(std::as_bytes(std::span(many))));
+  EXPECT_EQ(read_vector<float>(file.at("a")), many);
+  EXPECT_EQ(read_vector<float>(file.at("b")), many);
 }
 
 TEST(Convert, IntegersKeepTheirValueOrAreRefused) {

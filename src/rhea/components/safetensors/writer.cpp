@@ -22,7 +22,7 @@ Writer::Writer(const std::filesystem::path& path, std::span<const TensorSpec> te
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return element_size(tensors[a].dtype) > element_size(tensors[b].dtype);
+    return element_bits(tensors[a].dtype) > element_bits(tensors[b].dtype);
   });
   std::unordered_set<std::string_view> names;
   std::vector<Entry> entries;

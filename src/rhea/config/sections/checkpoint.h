@@ -12,6 +12,7 @@ struct CheckpointConfig : Config {
   bool initial_load_model_only = true;
   bool initial_load_in_hf = false;
   bool initial_load_in_hf_quantized = false;
+  bool initial_load_strict = true;
   bool last_save_model_only = true;
   bool last_save_in_hf = false;
   std::string export_dtype = "float32";
@@ -38,6 +39,8 @@ struct CheckpointConfig : Config {
       "initial_load_path (or hf_assets_path) holds Hugging Face safetensors");
     v("initial_load_in_hf_quantized", initial_load_in_hf_quantized,
       "those weights are FP8 blocks or MXFP4");
+    v("initial_load_strict", initial_load_strict,
+      "off: what only those weights or only the model has is left out, with a list");
     v("last_save_model_only", last_save_model_only,
       "the last save holds weights only, in export_dtype");
     v("last_save_in_hf", last_save_in_hf, "the last save is a Hugging Face folder");

@@ -1,0 +1,89 @@
+// Both spellings of the golden configs turn into each other.
+#include "rhea/components/checkpoint/config_spelling.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "rhea/base/mapped_file.h"
+#include "tests/support/error_of.h"
+
+namespace rhea::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using support::error_of;
+using testing::HasSubstr;
+
+json spelled(const json& config, ConfigSpelling spelling) {
+  return json::parse(spell_config(config.dump(), "config.json", spelling, DType::bf16));
+}
+
+// What only says how a config was saved, or says rope_type by its older name.
+json without_names(json config) {
+  for (const char* name : {"dtype", "torch_dtype", "transformers_version"}) config.erase(name);
+  // Transformers wrote its own models of these families with another field for the same number.
+  if (config.contains("num_local_experts") && config["model_type"] == "qwen3_moe") {
+    config["num_experts"] = config["num_local_experts"];
+    config.erase("num_local_experts");
+  }
+  for (const char* place : {"rope_scaling", "rope_parameters"}) {
+    if (!config.contains(place) || !config[place].is_object()) continue;
+    if (!config[place].contains("rope_type") && config[place].contains("type"))
+      config[place]["rope_type"] = config[place]["type"];
+    config[place].erase("type");
+  }
+  return config;
+}
+
+TEST(ConfigSpelling, GoldenConfigsTurnIntoEachOther) {
+  const fs::path golden = fs::path(RHEA_SHARED_DIR) / "data/golden/models";
+  if (!fs::is_directory(golden)) GTEST_SKIP() << golden << " is not there";
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(golden)) {
+    // Its v5 file repeats the rotary settings at two levels, and the levels differ.
+    if (entry.path().filename() == "olmo3") continue;
+    const json v5 = json::parse(read_file(entry.path() / "config.json"));
+    const json v4 = json::parse(read_file(entry.path() / "config_v4.json"));
+    EXPECT_EQ(without_names(spelled(v5, ConfigSpelling::v4)), without_names(v4)) << entry.path();
+    EXPECT_EQ(without_names(spelled(v4, ConfigSpelling::v5)), without_names(v5)) << entry.path();
+    EXPECT_EQ(without_names(spelled(v5, ConfigSpelling::v5)), without_names(v5)) << entry.path();
+    EXPECT_EQ(without_names(spelled(v4, ConfigSpelling::v4)), without_names(v4)) << entry.path();
+    ++count;
+  }
+  EXPECT_GT(count, 50);
+}
+
+TEST(ConfigSpelling, DtypeIsStatedAndQuantizationIsNot) {
+  const json config = {{"model_type", "llama"},
+                       {"torch_dtype", "float32"},
+                       {"quantization_config", {{"quant_method", "fp8"}}}};
+  const json v5 = spelled(config, ConfigSpelling::v5);
+  EXPECT_EQ(v5["dtype"], "bfloat16");
+  EXPECT_EQ(v5["torch_dtype"], "bfloat16");
+  EXPECT_FALSE(v5.contains("quantization_config"));
+  EXPECT_FALSE(spelled(v5, ConfigSpelling::v4).contains("dtype"));
+}
+
+TEST(ConfigSpelling, WhatCannotBeSaidIsRefused) {
+  const auto error = [](const char* text, ConfigSpelling spelling) {
+    return error_of([&] { spell_config(text, "x/config.json", spelling, DType::f32); });
+  };
+  EXPECT_THAT(error("[]", ConfigSpelling::v5), HasSubstr("x/config.json is not a JSON object"));
+  EXPECT_THAT(error(R"({"rope_parameters":{"rope_theta":1},"rope_scaling":{"type":"linear"}})",
+                    ConfigSpelling::v5),
+              HasSubstr("both given"));
+  EXPECT_THAT(error(R"({"rope_scaling":[1]})", ConfigSpelling::v5), HasSubstr("not an object"));
+  EXPECT_THAT(error(R"({"rope_parameters":{"sliding_attention":{"rope_type":"linear"}}})",
+                    ConfigSpelling::v4),
+              HasSubstr("version 4 cannot say"));
+  EXPECT_THAT(error(R"({"rope_scaling":{"rope_type":3},"model_type":7})", ConfigSpelling::v5),
+              HasSubstr("x/config.json"));
+  EXPECT_THAT(error_of([] { parse_config_spelling("v3"); }), HasSubstr("'v3'"));
+}
+
+}  // namespace
+}  // namespace rhea::checkpoint
