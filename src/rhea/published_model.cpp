@@ -8,7 +8,6 @@
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/step_reader.h"
-#include "rhea/exec/cpu/backend.h"
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/key_rules.h"
 #include "rhea/models/registry.h"
@@ -60,34 +59,20 @@ void import_native(const ModelFolder& files, const nn::Decoder::Config& decoder,
 
 }  // namespace
 
-PublishedModel::PublishedModel(const std::filesystem::path& folder)
+PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool* pool)
     : files_(find_model(folder)),
       published_(models::hf::parse_config(files_.config_json, files_.config_name)),
-      decoder_(published_.decoder) {
-  ir::Graph graph;
-  nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
-  nn::logits(trace, decoder_);
-  parameters_ = trace.parameters();
-  int64_t total = 0;
-  for (const auto& parameter : parameters_)
-    total += round_up(ir::num_elements(parameter.shape) * 4, 64);
-  block_ = exec::cpu::allocate_state(total);
-  char* at = static_cast<char*>(block_.get());
-  std::vector<checkpoint::NamedTensor> targets;
-  for (const auto& parameter : parameters_) {
-    data_.push_back(reinterpret_cast<float*>(at));
-    add_parts(targets, parameter, DType::f32, at);
-    at += round_up(ir::num_elements(parameter.shape) * 4, 64);
-  }
+      decoder_(published_.decoder),
+      memory_(decoder_) {
   if (files_.is_native)
-    import_native(files_, decoder_, targets);
+    import_native(files_, decoder_, memory_.tensors());
   else
-    checkpoint::import_hf(folder, published_key_map(decoder_), targets);
+    checkpoint::import_hf(folder, published_key_map(decoder_), memory_.tensors(), {.pool = pool});
 }
 
 float* PublishedModel::data(const std::string& fqn) const {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].fqn == fqn) return data_[i];
+  for (size_t i = 0; i < parameters().size(); ++i) {
+    if (parameters()[i].fqn == fqn) return data(i);
   }
   throw Error("the model has no parameter {}", fqn);
 }

@@ -2,37 +2,38 @@
 // trace.
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "rhea/model_files.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/nn/decoder.h"
+#include "rhea/parameter_memory.h"
 
 namespace rhea {
+
+class ThreadPool;
 
 class PublishedModel {
  public:
   // Reads the config and the weights of `folder`, Hugging Face files or a checkpoint of rhea train,
-  // as f32 under Hugging Face's names. Throws Error naming the file and what is wrong with it.
-  explicit PublishedModel(const std::filesystem::path& folder);
+  // as f32 under Hugging Face's names, several tensors at once with a pool. Throws Error naming the
+  // file and what is wrong with it.
+  explicit PublishedModel(const std::filesystem::path& folder, ThreadPool* pool = nullptr);
 
   const ModelFolder& files() const { return files_; }
   const models::hf::PublishedConfig& published() const { return published_; }
   const nn::Decoder::Config& decoder() const { return decoder_; }
-  const std::vector<nn::Parameter>& parameters() const { return parameters_; }
+  const std::vector<nn::Parameter>& parameters() const { return memory_.parameters(); }
   // f32 data of parameters()[i].
-  float* data(size_t i) const { return data_[i]; }
+  float* data(size_t i) const { return memory_.data(i); }
   float* data(const std::string& fqn) const;
 
  private:
   ModelFolder files_;
   models::hf::PublishedConfig published_;
   nn::Decoder::Config decoder_;
-  std::vector<nn::Parameter> parameters_;
-  std::shared_ptr<void> block_;
-  std::vector<float*> data_;
+  ParameterMemory memory_;
 };
 
 }  // namespace rhea

@@ -115,7 +115,7 @@ safetensors::TensorView view(std::string name, std::vector<int64_t> shape, const
 
 void score(const ScoreOptions& options, ThreadPool& pool) {
   check_output_file(options.output);
-  const PublishedModel model(options.model);
+  const PublishedModel model(options.model, &pool);
   const int64_t vocab_size = model.decoder().vocab_size();
   const Tokens tokens = read_tokens(options.input, vocab_size);
   const bool has_labels = !tokens.labels.empty();

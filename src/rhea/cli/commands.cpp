@@ -9,6 +9,8 @@ constexpr Command kCommands[] = {
     {"plan", "memory, kernels, time at the limit and fit of a run, without running it", cmd_plan},
     {"generate", "text from a published model folder", cmd_generate},
     {"score", "logits, loss and gradients of a published model folder", cmd_score},
+    {"convert", "a model into another form: Hugging Face, native, from GGUF", cmd_convert},
+    {"inspect", "tensors, types, sizes, metadata and problems of weights", cmd_inspect},
     {"config", "the resolved config of a run as JSON; --list: modules and functions", cmd_config},
     {"doctor", "what this machine has, and what is missing for what", cmd_doctor},
     {"tokenizer", "text to ids and back: encode, decode, train, info", cmd_tokenizer},

@@ -1,0 +1,54 @@
+#include "rhea/convert_native.h"
+
+#include <nlohmann/json.hpp>
+
+#include "rhea/base/error.h"
+#include "rhea/base/log.h"
+#include "rhea/base/mapped_file.h"
+#include "rhea/components/checkpoint/config_spelling.h"
+#include "rhea/components/checkpoint/hf_weights.h"
+#include "rhea/components/checkpoint/step_writer.h"
+#include "rhea/models/registry.h"
+#include "rhea/parameter_memory.h"
+#include "rhea/parameter_tensors.h"
+
+namespace rhea {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The parts of the run's config that say which model a checkpoint holds.
+std::string run_config(const std::string& family, const fs::path& assets) {
+  return nlohmann::json{{"model_spec", {{"name", family}}}, {"hf_assets_path", assets.string()}}
+      .dump();
+}
+
+}  // namespace
+
+void write_native(const ConvertOptions& options, const fs::path& from, const fs::path& to) {
+  TrainerConfig config;
+  config.hf_assets_path = from.string();
+  config.model_spec = models::deferred_spec(options.module.empty() ? "transformers_modeling_backend"
+                                                                   : options.module);
+  models::complete_spec(config);
+  const nn::Decoder::Config& decoder = models::decoder(config.model_spec);
+  ParameterMemory memory(decoder);
+  const auto result =
+      checkpoint::import_hf(from, make_key_map(config.model_spec), memory.tensors());
+  const DType dtype = options.export_dtype.value_or(DType::f32);
+  // Where tokenizer and config are to be found later: a temporary folder is not.
+  const fs::path assets = !options.hf_assets_path.empty()  ? options.hf_assets_path
+                          : fs::is_directory(options.from) ? options.from
+                                                           : options.from.parent_path();
+  checkpoint::StateMap state;
+  state["config"] = run_config(config.model_spec.name, fs::absolute(assets));
+  state["hf_config"] =
+      checkpoint::spell_config(read_file(from / "config.json"), (from / "config.json").string(),
+                               checkpoint::ConfigSpelling::v5, dtype);
+  checkpoint::write_step(
+      to, {0, checkpoint::Manifest::Kind::model_only, memory.tensors(), state, dtype});
+  log::info("convert", "Wrote {} published tensors to {} under the names of {}.",
+            result.num_tensors, to.string(), config.model_spec.name);
+}
+
+}  // namespace rhea

@@ -1,0 +1,28 @@
+#include "rhea/parameter_memory.h"
+
+#include "rhea/base/error.h"
+#include "rhea/exec/cpu/backend.h"
+#include "rhea/parameter_tensors.h"
+
+namespace rhea {
+
+ParameterMemory::ParameterMemory(const nn::Decoder::Config& decoder) {
+  ir::Graph graph;
+  nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
+  nn::logits(trace, decoder);
+  parameters_ = trace.parameters();
+  const auto bytes = [](const nn::Parameter& parameter) {
+    return round_up(ir::num_elements(parameter.shape) * 4, 64);
+  };
+  int64_t total = 0;
+  for (const auto& parameter : parameters_) total += bytes(parameter);
+  block_ = exec::cpu::allocate_state(total);
+  char* at = static_cast<char*>(block_.get());
+  for (const auto& parameter : parameters_) {
+    data_.push_back(reinterpret_cast<float*>(at));
+    add_parts(tensors_, parameter, DType::f32, at);
+    at += bytes(parameter);
+  }
+}
+
+}  // namespace rhea

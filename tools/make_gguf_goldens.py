@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Makes tests/data/gguf with the PyPI packages gguf, numpy and safetensors. usage: tools/make_gguf_goldens.py [OUT]
+
+blocks.safetensors: for each type <T>.blocks [n, bytes] and <T>.values [n, elements], as the package dequantizes them.
+<arch>.gguf and <arch>.safetensors: a tiny model as llama.cpp's converter writes it, and the published weights that reading it
+must give back (dequantized where the file is quantized).
+"""
+import sys
+from pathlib import Path
+
+import gguf
+import numpy as np
+from gguf import GGMLQuantizationType as T
+from safetensors.numpy import save_file
+
+OUT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "tests/data/gguf")
+rng = np.random.default_rng(7)
+
+# Byte offsets of the halves that scale a block.
+HALVES = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0], T.Q2_K: [80, 82], T.Q3_K: [108],
+          T.Q4_K: [0, 2], T.Q5_K: [0, 2], T.Q6_K: [208]}
+
+
+def blocks():
+    out = {}
+    for kind in [T.F32, T.F16, T.BF16, *HALVES]:
+        elements, size = gguf.GGML_QUANT_SIZES[kind]
+        if kind in HALVES:
+            raw = rng.integers(0, 256, (6, size), dtype=np.uint8)
+            for offset in HALVES[kind]:
+                scale = np.array([1.5, -0.03125, 6e-8, 0.0, 1000.0, -2.7e-5], np.float16)  # 6e-8 is subnormal
+                raw[:, offset:offset + 2] = scale.view(np.uint8).reshape(6, 2)
+        else:
+            values = rng.normal(size=(6, 1)).astype(np.float32)
+            raw = gguf.quants.quantize(values, kind).view(np.uint8).reshape(6, size)
+        out[f"{kind.name}.blocks"] = raw
+        out[f"{kind.name}.values"] = gguf.quants.dequantize(raw, kind).astype(np.float32).reshape(6, elements)
+    save_file(out, OUT / "blocks.safetensors")
+
+
+def interleave(weight, heads):
+    """Row order of q and k in a converted llama: the two halves of a head become pairs."""
+    rows = weight.shape[0] // heads
+    return weight.reshape(heads, 2, rows // 2, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
+
+
+class Model:
+    """Collects published weights and their GGUF form."""
+
+    def __init__(self, name, arch, vocab=260):
+        self.name, self.published = name, {}
+        self.writer = gguf.GGUFWriter(OUT / f"{name}.gguf", arch)
+        self.vocab = vocab
+
+    def add(self, gguf_name, hf_name, shape, kind=T.F32, change=lambda w: w, undo=lambda w: w):
+        weight = (rng.normal(size=shape) * 0.1 + 0.01).astype(np.float32)
+        stored = gguf.quants.quantize(np.ascontiguousarray(change(weight)), kind)
+        self.writer.add_tensor(gguf_name, stored, raw_dtype=kind)
+        back = gguf.quants.dequantize(stored, kind).astype(np.float32).reshape(change(weight).shape)
+        if isinstance(hf_name, list):
+            for name, part in zip(hf_name, undo(back)):
+                self.published[name] = np.ascontiguousarray(part)
+        else:
+            self.published[hf_name] = np.ascontiguousarray(undo(back))
+
+    def finish(self):
+        self.writer.write_header_to_file()
+        self.writer.write_kv_data_to_file()
+        self.writer.write_tensors_to_file()
+        self.writer.close()
+        save_file(self.published, OUT / f"{self.name}.safetensors")
+
+    def sizes(self, hidden, layers, heads, kv_heads, feed_forward, head_dim=None):
+        w = self.writer
+        w.add_context_length(64), w.add_embedding_length(hidden), w.add_block_count(layers)
+        w.add_feed_forward_length(feed_forward), w.add_head_count(heads), w.add_head_count_kv(kv_heads)
+        w.add_layer_norm_rms_eps(1e-5), w.add_rope_freq_base(500000.0)
+        if head_dim:
+            w.add_key_length(head_dim), w.add_value_length(head_dim)
+
+    def byte_level_tokenizer(self, pre):
+        alphabet = byte_alphabet()
+        tokens = alphabet + [alphabet[97] + alphabet[98], alphabet[32] + alphabet[97]]
+        tokens += ["<|end|>", "<tool>"]
+        assert len(tokens) == self.vocab
+        w = self.writer
+        w.add_tokenizer_model("gpt2"), w.add_tokenizer_pre(pre), w.add_token_list(tokens)
+        w.add_token_types([1] * 258 + [3, 4])
+        w.add_token_merges([f"{alphabet[97]} {alphabet[98]}", f"{alphabet[32]} {alphabet[97]}"])
+        w.add_bos_token_id(258), w.add_eos_token_id(258)
+
+    def sentencepiece_tokenizer(self):
+        tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)]
+        scores, kinds = [0.0] * len(tokens), [2, 3, 3] + [6] * 256
+        for i, piece in enumerate(["\u2581", "a", "b", "ab", "\u2581ab", "\u00e9"]):
+            tokens.append(piece), scores.append(-float(i)), kinds.append(1)
+        assert len(tokens) == self.vocab
+        w = self.writer
+        w.add_tokenizer_model("llama"), w.add_token_list(tokens), w.add_token_scores(scores), w.add_token_types(kinds)
+        w.add_bos_token_id(1), w.add_eos_token_id(2), w.add_unk_token_id(0)
+        w.add_add_bos_token(True)
+
+
+def byte_alphabet():
+    """GPT-2's spelling of the 256 bytes, by byte."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    spelling, other = {b: chr(b) for b in plain}, 0
+    for byte in range(256):
+        if byte not in spelling:
+            spelling[byte], other = chr(256 + other), other + 1
+    return [spelling[b] for b in range(256)]
+
+
+def attention(m, i, hidden, heads, kv_heads, head_dim, kind, permuted=False, bias=False, qk_norm=False, norm=None):
+    norm = norm or {}
+    for part, n in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
+        turn = {"change": lambda w, n=n: interleave(w, n),
+                "undo": lambda w, n=n: w.reshape(n, head_dim // 2, 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)}
+        turn = turn if permuted and part != "v" else {}
+        base = f"model.layers.{i}.self_attn.{part}_proj"
+        m.add(f"blk.{i}.attn_{part}.weight", f"{base}.weight", (n * head_dim, hidden), kind, **turn)
+        if bias:
+            m.add(f"blk.{i}.attn_{part}.bias", f"{base}.bias", (n * head_dim,), **turn)
+    m.add(f"blk.{i}.attn_output.weight", f"model.layers.{i}.self_attn.o_proj.weight", (hidden, heads * head_dim), kind)
+    if qk_norm:
+        for part in "qk":
+            m.add(f"blk.{i}.attn_{part}_norm.weight", f"model.layers.{i}.self_attn.{part}_norm.weight", (head_dim,), **norm)
+
+
+def mlp(m, i, hidden, width, kind):
+    for part, shape in (("gate", (width, hidden)), ("up", (width, hidden)), ("down", (hidden, width))):
+        m.add(f"blk.{i}.ffn_{part}.weight", f"model.layers.{i}.mlp.{part}_proj.weight", shape, kind)
+
+
+def llama():
+    m = Model("llama", "llama")
+    m.sizes(32, 2, 2, 1, 64)
+    m.writer.add_rope_dimension_count(16), m.writer.add_vocab_size(260)
+    m.byte_level_tokenizer("llama-bpe")
+    m.writer.add_chat_template("{% for m in messages %}{{ m.content }}{% endfor %}")
+    m.add("token_embd.weight", "model.embed_tokens.weight", (260, 32), T.Q8_0)
+    m.add("output_norm.weight", "model.norm.weight", (32,))
+    m.add("output.weight", "lm_head.weight", (260, 32), T.F16)
+    original, base = 8192.0, 500000.0
+    wavelength = 2 * np.pi * base ** (np.arange(0, 16, 2) / 16)
+    smooth = np.clip((original / wavelength - 1) / 3, 0, 1)
+    m.writer.add_tensor("rope_freqs.weight", (1 / ((1 - smooth) / 32 + smooth)).astype(np.float32))
+    for i, kind in enumerate([T.Q4_0, T.Q5_1]):
+        m.add(f"blk.{i}.attn_norm.weight", f"model.layers.{i}.input_layernorm.weight", (32,))
+        m.add(f"blk.{i}.ffn_norm.weight", f"model.layers.{i}.post_attention_layernorm.weight", (32,))
+        attention(m, i, 32, 2, 1, 16, kind, permuted=True)
+        mlp(m, i, 32, 64, kind)
+    m.finish()
+
+
+def llama_spm():
+    m = Model("llama_spm", "llama", vocab=265)
+    m.sizes(32, 1, 2, 2, 32)
+    m.sentencepiece_tokenizer()
+    m.add("token_embd.weight", "model.embed_tokens.weight", (265, 32), T.F16)
+    m.add("output_norm.weight", "model.norm.weight", (32,))
+    m.add("blk.0.attn_norm.weight", "model.layers.0.input_layernorm.weight", (32,))
+    m.add("blk.0.ffn_norm.weight", "model.layers.0.post_attention_layernorm.weight", (32,))
+    attention(m, 0, 32, 2, 2, 16, T.F16, permuted=True)
+    mlp(m, 0, 32, 32, T.F16)
+    m.finish()
+
+
+def qwen2():
+    m = Model("qwen2", "qwen2")
+    m.sizes(32, 1, 2, 1, 64)
+    m.byte_level_tokenizer("qwen2")
+    m.add("token_embd.weight", "model.embed_tokens.weight", (260, 32), T.BF16)
+    m.add("output_norm.weight", "model.norm.weight", (32,))
+    m.add("blk.0.attn_norm.weight", "model.layers.0.input_layernorm.weight", (32,))
+    m.add("blk.0.ffn_norm.weight", "model.layers.0.post_attention_layernorm.weight", (32,))
+    attention(m, 0, 32, 2, 1, 16, T.Q4_1, bias=True)
+    mlp(m, 0, 32, 64, T.Q5_0)
+    m.finish()
+
+
+def qwen3moe():
+    m = Model("qwen3moe", "qwen3moe")
+    m.sizes(32, 1, 2, 1, 64, head_dim=32)
+    w = m.writer
+    w.add_expert_count(3), w.add_expert_used_count(2), w.add_expert_feed_forward_length(32)
+    m.byte_level_tokenizer("qwen2")
+    m.add("token_embd.weight", "model.embed_tokens.weight", (260, 32), T.BF16)
+    m.add("output.weight", "lm_head.weight", (260, 32), T.BF16)
+    m.add("output_norm.weight", "model.norm.weight", (32,))
+    m.add("blk.0.attn_norm.weight", "model.layers.0.input_layernorm.weight", (32,))
+    m.add("blk.0.ffn_norm.weight", "model.layers.0.post_attention_layernorm.weight", (32,))
+    attention(m, 0, 32, 2, 1, 32, T.Q8_0, qk_norm=True)
+    m.add("blk.0.ffn_gate_inp.weight", "model.layers.0.mlp.gate.weight", (3, 32))
+    for part, shape in (("gate", (3, 32, 32)), ("up", (3, 32, 32)), ("down", (3, 32, 32))):
+        m.add(f"blk.0.ffn_{part}_exps.weight", [f"model.layers.0.mlp.experts.{e}.{part}_proj.weight" for e in range(3)],
+              shape, T.Q8_0, undo=list)
+    m.finish()
+
+
+def gemma2():
+    m = Model("gemma2", "gemma2")
+    m.sizes(32, 1, 2, 1, 64, head_dim=32)
+    m.writer.add_sliding_window(8), m.writer.add_attn_logit_softcapping(50.0), m.writer.add_final_logit_softcapping(30.0)
+    m.byte_level_tokenizer("gpt-2")
+    plus = {"change": lambda w: w + np.float32(1), "undo": lambda w: w - np.float32(1)}
+    m.add("token_embd.weight", "model.embed_tokens.weight", (260, 32), T.Q8_0)
+    m.add("output_norm.weight", "model.norm.weight", (32,), **plus)
+    for part, name in (("attn_norm", "input"), ("post_attention_norm", "post_attention"),
+                       ("ffn_norm", "pre_feedforward"), ("post_ffw_norm", "post_feedforward")):
+        m.add(f"blk.0.{part}.weight", f"model.layers.0.{name}_layernorm.weight", (32,), **plus)
+    attention(m, 0, 32, 2, 1, 32, T.Q4_0)
+    mlp(m, 0, 32, 64, T.Q4_0)
+    m.finish()
+
+
+OUT.mkdir(parents=True, exist_ok=True)
+blocks()
+for model in (llama, llama_spm, qwen2, qwen3moe, gemma2):
+    model()
