@@ -186,8 +186,8 @@ TEST(Datasets, errors_say_what_to_do) {
   };
   EXPECT_EQ(error("c5"),
             "Dataset c5 is not supported. Supported datasets are: [debug_text, "
-            "debug_text_validation, c4, c4_validation, "
-            "c4_test, jsonl, text, tokens, random]");
+            "debug_text_validation, c4, c4_test, c4_validation, tokens, jsonl, text, random, "
+            "parquet]");
   EXPECT_THAT(error("C4"), HasSubstr("set dataloader.dataset_path to local files of allenai/c4"));
   EXPECT_THAT(error("c4_test"), HasSubstr("Rhea ships no copy"));
   EXPECT_THAT(error("jsonl"), HasSubstr("dataloader.dataset_path must name"));
