@@ -200,6 +200,7 @@ const std::array kRows = {
     Row{"checkpoint.initial_load_path", without_checkpoints},
     Row{"checkpoint.initial_load_in_hf", without_checkpoints},
     Row{"checkpoint.initial_load_in_hf_quantized", without_checkpoints},
+    Row{"checkpoint.initial_load_strict", without_checkpoints},
     Row{"checkpoint.load_step", without_checkpoints},
     Row{"checkpoint.exclude_from_loading", without_checkpoints},
     Row{"checkpoint.load_only", without_checkpoints},
