@@ -1,5 +1,5 @@
-// Fuzz target: tokenizer.json. Any bytes make a tokenizer or an Error; a tokenizer that was made
-// encodes and decodes.
+// Fuzz target: tokenizer.json, tokenizer.model and tiktoken files. Any bytes make a tokenizer or an
+// Error; a tokenizer that was made encodes and decodes.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   rhea::log::set_enabled(false);  // thousands of warnings say nothing
   try {
     const auto tokenizer = rhea::tokenizer::parse_tokenizer(text, "", "fuzz");
-    const auto ids = tokenizer->encode("ab a, 12\xc3\xa9 <s>\n");
+    const auto ids =
+        tokenizer->encode("ab a, 12\xc3\xa9 <s>\n\r\xef\xac\x81", {.truncate_and_pad = true});
     for (const int32_t id : ids)
       RHEA_CHECK(id >= 0 && id < tokenizer->vocab_size(), "id {} of {}", id,
                  tokenizer->vocab_size());

@@ -11,9 +11,10 @@ constexpr Command kCommands[] = {
     {"score", "logits, loss and gradients of a published model folder", cmd_score},
     {"convert", "a model into another form: Hugging Face, native, from GGUF", cmd_convert},
     {"inspect", "tensors, types, sizes, metadata and problems of weights", cmd_inspect},
+    {"eval", "loss and perplexity of a model folder on a text, per token and per byte", cmd_eval},
     {"config", "the resolved config of a run as JSON; --list: modules and functions", cmd_config},
     {"doctor", "what this machine has, and what is missing for what", cmd_doctor},
-    {"tokenizer", "text to ids and back: encode, decode, train, info", cmd_tokenizer},
+    {"tokenizer", "text to ids and back: encode, decode, train, shard, info", cmd_tokenizer},
     {"version", "version, git revision, compiler, CPU features, oneDNN version", cmd_version},
 };
 

@@ -22,6 +22,7 @@ std::span<const Command> commands();
 int cmd_config(Args args);
 int cmd_convert(Args args);
 int cmd_doctor(Args args);
+int cmd_eval(Args args);
 int cmd_inspect(Args args);
 int cmd_tokenizer(Args args);
 int cmd_generate(Args args);

@@ -1,10 +1,12 @@
-// `rhea tokenizer encode|decode|train|info`
+// `rhea tokenizer encode|decode|train|shard|info`
 #include <cstdio>
 #include <iostream>
+#include <limits>
 
 #include "rhea/base/error.h"
 #include "rhea/cli/commands.h"
 #include "rhea/cli/parse_app.h"
+#include "rhea/components/data/token_shards.h"
 #include "rhea/components/data/tokenizer_commands.h"
 
 namespace rhea::cli {
@@ -48,6 +50,57 @@ void add_train_options(CLI::App& command, data::TokenizerTrainOptions& options) 
   command.add_option("--output", options.output, "folder to write to")->required();
 }
 
+struct ShardWords {
+  data::TokenShardOptions options;
+  std::string packing = "concat", on_bad_row = "stop";
+  bool plain = false;
+};
+
+void add_shard_options(CLI::App& command, ShardWords& words) {
+  data::DataLoaderOptions& data = words.options.data;
+  command.add_option("--tokenizer", words.options.tokenizer, "folder or file")->required();
+  command.add_option("--dataset", data.dataset, "data set")->capture_default_str();
+  command.add_option("--dataset_path,--dataset-path", data.dataset_path,
+                     "file, folder or glob of the data set");
+  command.add_option("--text_field,--text-field", data.text_field, "column of the text")
+      ->capture_default_str();
+  command.add_flag("--whole_files,--whole-files", data.text_whole_files,
+                   "data set text: a document is a file, not a block up to a blank line");
+  command.add_option("--seq_len,--seq-len", data.seq_len, "tokens per row")
+      ->check(integer_in(1, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str();
+  command.add_option("--packing", words.packing, "concat, first_fit, greedy")
+      ->capture_default_str();
+  command
+      .add_option("--num_packing_bins,--num-packing-bins", data.num_packing_bins,
+                  "open rows of first_fit")
+      ->check(integer_in(1, 1 << 20))
+      ->capture_default_str();
+  command.add_flag("--shuffle", data.shuffle, "documents in the order that --seed gives");
+  command.add_option("--seed", data.seed, "of the order")->capture_default_str();
+  command.add_option("--on_bad_row,--on-bad-row", words.on_bad_row, "stop, skip")
+      ->capture_default_str();
+  command.add_flag("--plain", words.plain,
+                   "special tokens that are spelled in the text are plain text");
+  command.add_option("--threads", data.num_workers, "threads that tokenise")
+      ->check(integer_in(0, 1024))
+      ->capture_default_str();
+  command
+      .add_option("--rows_per_file,--rows-per-file", words.options.rows_per_file,
+                  "0: about 16 million tokens")
+      ->check(integer_in(0, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str();
+  command.add_option("--output", words.options.output, "folder to write to")->required();
+}
+
+void run_shard(ShardWords& words) {
+  words.options.data.packing = data::parse_packing(words.packing);
+  words.options.data.on_bad_row = data::parse_on_bad_row(words.on_bad_row);
+  if (words.plain)
+    words.options.data.special_tokens_in_text = tokenizer::SpecialTokensInText::plain;
+  data::write_token_shards(words.options, std::cout);
+}
+
 // Input that cannot be read (closed, a folder, a broken disk) is no empty text. std::cin reads
 // through stdin, which remembers the failure.
 void check_standard_input() {
@@ -63,13 +116,20 @@ int cmd_tokenizer(Args args) {
   app.require_subcommand(1);
   data::TokenizerCodeOptions code;
   data::TokenizerTrainOptions training;
+  ShardWords sharding;
   std::filesystem::path shown;
   CLI::App* encode = app.add_subcommand("encode", "standard input: text; output: ids");
   add_code_options(*encode, code);
+  encode->add_flag(
+      "--truncate_and_pad,--truncate-and-pad", code.truncate_and_pad,
+      "shorten and fill up as the fields truncation and padding of tokenizer.json say");
   CLI::App* decode = app.add_subcommand("decode", "standard input: ids; output: text");
   add_code_options(*decode, code);
   CLI::App* train = app.add_subcommand("train", "make a byte-level BPE tokenizer from a data set");
   add_train_options(*train, training);
+  CLI::App* shard =
+      app.add_subcommand("shard", "write a data set as token files for the data set `tokens`");
+  add_shard_options(*shard, sharding);
   CLI::App* info = app.add_subcommand("info", "sizes, special tokens, pipeline");
   info->add_option("--tokenizer", shown, "folder or tokenizer.json")->required();
   if (const auto code_of_help = parse(app, args)) return *code_of_help;
@@ -80,6 +140,7 @@ int cmd_tokenizer(Args args) {
     check_standard_input();
   }
   if (*train) data::tokenizer_train(training, std::cout);
+  if (*shard) run_shard(sharding);
   if (*info) data::tokenizer_info(shown, std::cout);
   return 0;
 }

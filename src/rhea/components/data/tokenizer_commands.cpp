@@ -46,6 +46,7 @@ EncodeOptions encode_options(const TokenizerCodeOptions& options) {
   if (options.add_bos) result.add_bos = true;
   if (options.add_eos) result.add_eos = true;
   result.add_specials = !options.no_specials;
+  result.truncate_and_pad = options.truncate_and_pad;
   if (options.plain) result.special_tokens_in_text = tokenizer::SpecialTokensInText::plain;
   return result;
 }

@@ -15,7 +15,8 @@ struct TokenizerCodeOptions {
   bool add_eos = false;
   // --no_specials: nothing around the text, unless add_bos or add_eos ask for it
   bool no_specials = false;
-  bool plain = false;  // special tokens spelled in the text are plain text
+  bool plain = false;             // special tokens spelled in the text are plain text
+  bool truncate_and_pad = false;  // as tokenizer.json says
 };
 
 // Reads all of `input` and writes the ids on one line; with jsonl a JSON array of ids for each JSON

@@ -30,18 +30,19 @@ void AddedTokens::add(AddedToken token) {
 
 void AddedTokens::finish(const Normalizer& normalizer) {
   for (size_t i = 0; i < tokens_.size(); ++i) {
-    const AddedToken& token = tokens_[i];
-    std::string text = token.content;
-    if (token.normalized) normalizer.apply(text);
-    if (text.empty()) continue;
+    AddedToken& token = tokens_[i];
+    token.text = token.content;
+    if (token.normalized) normalizer.apply(token.text);
+    if (token.text.empty()) continue;
     Table& table = token.normalized ? normalized_ : raw_;
-    table[static_cast<unsigned char>(text.front())].push_back({std::move(text), i});
+    table[static_cast<unsigned char>(token.text.front())].push_back({token.text, i});
     has_normalized_ = has_normalized_ || token.normalized;
   }
   for (Table* table : {&raw_, &normalized_})
     for (auto& bucket : *table)
-      std::stable_sort(bucket.begin(), bucket.end(), [](const Pattern& a, const Pattern& b) {
-        return a.text.size() > b.text.size();
+      std::stable_sort(bucket.begin(), bucket.end(), [&](const Pattern& a, const Pattern& b) {
+        if (a.text.size() != b.text.size()) return a.text.size() > b.text.size();
+        return tokens_[a.token].special && !tokens_[b.token].special;
       });
 }
 
@@ -76,10 +77,14 @@ void AddedTokens::split(std::string_view text, bool normalized, SpecialTokensInT
         if (!is_white_space(c.value)) break;
         end += c.length;
       }
+      // The next search begins behind the token itself, not behind the white space that `rstrip`
+      // took in: a token of white space in there counts again, unless it has `lstrip`, which ends
+      // where the token before ends. So the reference has it.
+      if (token.lstrip) begin = std::max(begin, text_begin);
+      if (begin >= end) continue;
       if (text_begin < begin) parts.push_back({text_begin, begin, -1});
       parts.push_back({begin, end, token.id});
       text_begin = end;
-      at = end;
     }
   }
   if (text_begin < text.size()) parts.push_back({text_begin, text.size(), -1});

@@ -20,6 +20,7 @@ struct AddedToken {
   bool lstrip = false;       // takes in white space before it
   bool rstrip = false;       // and after it
   bool normalized = false;   // matched in normalized text
+  std::string text;          // what is matched and decoded to: the content, normalized if so
 };
 
 class AddedTokens {
@@ -50,7 +51,7 @@ class AddedTokens {
     std::string text;
     size_t token = 0;
   };
-  // Patterns by first byte, longest first.
+  // Patterns by first byte, longest first, of equal ones special tokens first.
   using Table = std::array<std::vector<Pattern>, 256>;
 
   std::vector<AddedToken> tokens_;

@@ -5,57 +5,19 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rhea/components/tokenizer/json_fields.h"
+#include "rhea/components/tokenizer/pair_table.h"
+#include "rhea/components/tokenizer/vocabulary.h"
 
 namespace rhea::tokenizer {
 
-// Hash map from 64-bit keys to a pair of ints, for the one lookup that encoding does per pair of
-// symbols.
-class MergeTable {
- public:
-  struct Merge {
-    int32_t rank = -1;
-    int32_t id = -1;
-  };
-  void reserve(size_t count);
-  // The first insertion of a key stays; false for a repeated key.
-  bool insert(int32_t left, int32_t right, Merge merge);
-  // rank -1: no such merge.
-  Merge find(int32_t left, int32_t right) const {
-    const uint64_t key = make_key(left, right);
-    for (size_t slot = hash(key);; slot = (slot + 1) & mask_) {
-      const Slot& entry = slots_[slot];
-      if (entry.key == key) return entry.merge;
-      if (entry.key == kEmpty) return {};
-    }
-  }
-
- private:
-  struct Slot {
-    uint64_t key = kEmpty;
-    Merge merge;
-  };
-  static constexpr uint64_t kEmpty = ~uint64_t{0};
-  static uint64_t make_key(int32_t left, int32_t right) {
-    return (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) |
-           static_cast<uint32_t>(right);
-  }
-  size_t hash(uint64_t key) const {
-    return static_cast<size_t>((key * 0x9e3779b97f4a7c15ULL) >> 20) & mask_;
-  }
-  std::vector<Slot> slots_{Slot{}};
-  size_t mask_ = 0;
-};
-
 class BpeModel {
  public:
-  // Buffers of one thread, with the results for short pieces seen before.
+  // Buffers of one thread.
   class Scratch {
-   public:
-    Scratch();
-
    private:
     friend class BpeModel;
     struct Symbol {
@@ -71,30 +33,29 @@ class BpeModel {
       int32_t right_id = 0;
       int32_t id = 0;
     };
-    struct CacheSlot {
-      uint64_t hash = 0;
-      uint32_t text = 0, text_size = 0, ids = 0, num_ids = 0;
-    };
     std::vector<Symbol> symbols;
     std::vector<Candidate> heap;
-    std::vector<CacheSlot> cache;
-    size_t cache_used = 0;
-    std::string cache_text;
-    std::vector<int32_t> cache_ids;
+    std::string spelling;
   };
 
+  // Whether the model of this "model" field can read plain bytes that stand for characters of the
+  // byte alphabet: nothing is put before or behind a character.
+  static bool can_read_bytes(const JsonField& field);
+
   // From the "model" field. `byte_level`: pieces are raw bytes that stand for characters of the
-  // byte alphabet. Throws Error for other model types, a merge of a part that is not in the
-  // vocabulary, ids given twice.
+  // byte alphabet. Throws Error for a merge of a part that is not in the vocabulary, ids given
+  // twice, dropout.
   BpeModel(const JsonField& field, bool byte_level);
 
-  // Appends the ids of one piece of text.
+  // The end of the part of `piece` that begins at `at`: no merge joins what lies before and behind
+  // it, so that parts can be encoded one by one. A long text without cuts becomes words this way,
+  // which are short and come again.
+  size_t part_end(std::string_view piece, size_t at) const;
+  // Appends the ids of one piece of text, or of one of its parts.
   void encode(std::string_view piece, Scratch& scratch, std::vector<int32_t>& ids) const;
 
-  // Spelling in the file; empty for ids that are not used.
-  const std::vector<std::string>& tokens() const { return tokens_; }
-  const std::unordered_map<std::string, int32_t>& vocabulary() const { return vocabulary_; }
-  size_t num_merges() const { return num_merges_; }
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  std::string description() const;
   // Bytes that no entry can spell (byte level without unknown token): they are dropped, as in the
   // reference implementation.
   int num_missing_bytes() const { return num_missing_bytes_; }
@@ -104,24 +65,36 @@ class BpeModel {
   void add_merge(const std::string& left, const std::string& right, size_t rank,
                  const JsonField& field);
   void find_byte_ids();
-  void first_symbols(std::string_view piece, Scratch& scratch) const;
+  void find_character_ids();
+  void find_joined_characters();
+  int32_t find_character(std::string_view piece, size_t begin, size_t end, Scratch& scratch) const;
+  void byte_symbols(std::string_view piece, Scratch& scratch) const;
+  void character_symbols(std::string_view piece, Scratch& scratch) const;
   void merge(std::string_view piece, Scratch& scratch, std::vector<int32_t>& ids) const;
 
   bool byte_level_ = false;
   bool byte_fallback_ = false;
   bool fuse_unknown_ = false;
   bool ignore_merges_ = false;
+  std::string continuing_prefix_;  // before each character of a piece but the first
+  std::string word_suffix_;        // behind the last one
   int32_t unknown_id_ = -1;
-  std::vector<std::string> tokens_;
-  std::unordered_map<std::string, int32_t> vocabulary_;
+  Vocabulary vocabulary_;
   // Whole pieces as plain bytes; only filled with ignore_merges on a byte-level model.
   std::unordered_map<std::string, int32_t> whole_pieces_;
-  MergeTable merges_;
+  std::vector<std::pair<int32_t, int32_t>> merge_parts_;  // while the tables are made
+  PairTable merges_;
   size_t num_merges_ = 0;
   // Id of each byte: of its character in the alphabet (byte level) or of <0xNN> (byte fallback); -1
   // where there is none.
   int32_t byte_ids_[256];
   int num_missing_bytes_ = 0;
+  // Ids of the entries of one character, by code point; -1 where there is none.
+  std::vector<int32_t> character_ids_;
+  // The last character of the left and the first of the right part of each merge; has_parts_ false:
+  // pieces have no parts.
+  PairTable joined_characters_;
+  bool has_parts_ = false;
 };
 
 }  // namespace rhea::tokenizer

@@ -4,20 +4,23 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <queue>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "rhea/base/error.h"
 #include "rhea/components/tokenizer/cut_patterns.h"
 #include "rhea/components/tokenizer/pre_tokenizer.h"
 #include "rhea/components/tokenizer/utf8.h"
+#include "rhea/components/tokenizer/vocabulary.h"
 
 namespace rhea::tokenizer {
 namespace {
 
 constexpr int64_t kNumBytes = 256;
+
+using WordCounts = std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>>;
 
 struct Word {
   std::vector<int32_t> symbols;
@@ -29,15 +32,16 @@ uint64_t key_of(Pair pair) {
   return (static_cast<uint64_t>(static_cast<uint32_t>(pair.first)) << 32) |
          static_cast<uint32_t>(pair.second);
 }
+Pair pair_of(uint64_t key) {
+  return {static_cast<int32_t>(key >> 32), static_cast<int32_t>(key & 0xffffffffU)};
+}
 
-struct PairEntry {
-  int64_t count = 0;
-  std::vector<size_t> words;  // where the pair is or was
-};
-
+// A pair to merge, in the words where it stood when it was queued. One pair can be queued twice:
+// "abc" may come about as "a bc" and as "ab c", each of which makes new neighbours of it.
 struct Candidate {
   int64_t count = 0;
   Pair pair;
+  std::vector<uint32_t> words;
   // Of two, the one merged later.
   bool operator<(const Candidate& other) const {
     return count != other.count ? count < other.count : pair > other.pair;
@@ -46,7 +50,7 @@ struct Candidate {
 
 class Training {
  public:
-  Training(const std::map<std::string, int64_t>& counts, int64_t num_entries, int64_t min_frequency)
+  Training(const WordCounts& counts, int64_t num_entries, int64_t min_frequency)
       : num_entries_(num_entries), min_frequency_(min_frequency) {
     add_bytes();
     for (const auto& [text, count] : counts) {
@@ -58,25 +62,27 @@ class Training {
     }
     for (size_t i = 0; i < words_.size(); ++i)
       for (size_t k = 0; k + 1 < words_[i].symbols.size(); ++k)
-        change({words_[i].symbols[k], words_[i].symbols[k + 1]}, words_[i].count, i);
-    for (const auto& [key, entry] : pairs_)
-      queue_.push({entry.count,
-                   {static_cast<int32_t>(key >> 32), static_cast<int32_t>(key & 0xffffffffU)}});
+        grow({words_[i].symbols[k], words_[i].symbols[k + 1]}, words_[i].count,
+             static_cast<uint32_t>(i));
+    queue_grown();
   }
 
   TrainedBpe run() {
     while (static_cast<int64_t>(result_.tokens.size()) < num_entries_ && !queue_.empty()) {
-      const Candidate best = queue_.top();
-      queue_.pop();
-      const int64_t count = pairs_[key_of(best.pair)].count;
+      std::pop_heap(queue_.begin(), queue_.end());
+      Candidate best = std::move(queue_.back());
+      queue_.pop_back();
+      const int64_t count = counts_[key_of(best.pair)];
       if (count != best.count) {
         // Merges since it was queued took some of its places.
-        if (count > 0) queue_.push({count, best.pair});
+        best.count = count;
+        if (count > 0) push(std::move(best));
         continue;
       }
       if (count < min_frequency_) break;
-      merge(best.pair);
+      merge(best);
     }
+    drop_repeated_merges();
     return std::move(result_);
   }
 
@@ -94,63 +100,77 @@ class Training {
     }
   }
 
-  void change(Pair pair, int64_t count, size_t word) {
-    PairEntry& entry = pairs_[key_of(pair)];
-    entry.count += count;
-    if (count > 0 && (entry.words.empty() || entry.words.back() != word))
-      entry.words.push_back(word);
+  void push(Candidate candidate) {
+    queue_.push_back(std::move(candidate));
+    std::push_heap(queue_.begin(), queue_.end());
   }
 
-  void merge(Pair pair) {
-    const std::string token = result_.tokens[static_cast<size_t>(pair.first)] +
-                              result_.tokens[static_cast<size_t>(pair.second)];
-    // Two ways can lead to the same text ("a bc" and "ab c"): one entry, two merges.
+  void merge(const Candidate& best) {
+    const std::string token = result_.tokens[static_cast<size_t>(best.pair.first)] +
+                              result_.tokens[static_cast<size_t>(best.pair.second)];
     const auto [entry, is_new] = ids_.emplace(token, static_cast<int32_t>(result_.tokens.size()));
     if (is_new) result_.tokens.push_back(token);
     const int32_t id = entry->second;
-    result_.merges.push_back(pair);
-    std::vector<size_t> words = std::move(pairs_[key_of(pair)].words);
-    std::sort(words.begin(), words.end());
-    words.erase(std::unique(words.begin(), words.end()), words.end());
-    grown_.clear();
-    for (const size_t word : words) merge_in_word(pair, id, word);
-    std::sort(grown_.begin(), grown_.end());
-    grown_.erase(std::unique(grown_.begin(), grown_.end()), grown_.end());
-    for (const Pair& grown : grown_)
-      if (const int64_t count = pairs_[key_of(grown)].count; count > 0) queue_.push({count, grown});
+    result_.merges.push_back(best.pair);
+    for (const uint32_t word : best.words) merge_in_word(best.pair, id, word);
+    queue_grown();
   }
 
-  void merge_in_word(Pair pair, int32_t id, size_t index) {
+  void merge_in_word(Pair pair, int32_t id, uint32_t index) {
     Word& word = words_[index];
     std::vector<int32_t>& symbols = word.symbols;
-    for (size_t at = 0; at + 1 < symbols.size(); ++at) {
-      if (symbols[at] != pair.first || symbols[at + 1] != pair.second) continue;
-      if (at > 0) {
-        change({symbols[at - 1], pair.first}, -word.count, index);
-        grow({symbols[at - 1], id}, word.count, index);
+    size_t end = 0;  // of the symbols that are done, in place
+    for (size_t at = 0; at < symbols.size(); ++at) {
+      if (at + 1 == symbols.size() || symbols[at] != pair.first || symbols[at + 1] != pair.second) {
+        symbols[end++] = symbols[at];
+        continue;
       }
-      symbols[at] = id;
-      symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+      if (end > 0) {
+        counts_[key_of({symbols[end - 1], pair.first})] -= word.count;
+        grow({symbols[end - 1], id}, word.count, index);
+      }
+      symbols[end++] = id;
+      ++at;
       if (at + 1 < symbols.size()) {
-        change({pair.second, symbols[at + 1]}, -word.count, index);
+        counts_[key_of({pair.second, symbols[at + 1]})] -= word.count;
         grow({id, symbols[at + 1]}, word.count, index);
       }
     }
+    symbols.resize(end);
   }
 
-  void grow(Pair pair, int64_t count, size_t word) {
-    change(pair, count, word);
-    grown_.push_back(pair);
+  void grow(Pair pair, int64_t count, uint32_t word) {
+    const uint64_t key = key_of(pair);
+    counts_[key] += count;
+    std::vector<uint32_t>& words = grown_[key];
+    if (words.empty() || words.back() != word) words.push_back(word);
+  }
+
+  // Pairs that the last merge made become candidates.
+  void queue_grown() {
+    for (auto& [key, words] : grown_)
+      if (const int64_t count = counts_[key]; count > 0)
+        push({count, pair_of(key), std::move(words)});
+    grown_.clear();
+  }
+
+  // Of a merge that came twice the later one counts.
+  void drop_repeated_merges() {
+    std::unordered_set<uint64_t> seen;
+    std::vector<Pair> kept;
+    for (auto pair = result_.merges.rbegin(); pair != result_.merges.rend(); ++pair)
+      if (seen.insert(key_of(*pair)).second) kept.push_back(*pair);
+    result_.merges.assign(kept.rbegin(), kept.rend());
   }
 
   int64_t num_entries_;
   int64_t min_frequency_;
   std::array<int32_t, kNumBytes> byte_ids_{};
   std::vector<Word> words_;
-  std::unordered_map<uint64_t, PairEntry> pairs_;
+  std::unordered_map<uint64_t, int64_t> counts_;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> grown_;
   std::unordered_map<std::string, int32_t> ids_;
-  std::priority_queue<Candidate> queue_;
-  std::vector<Pair> grown_;  // pairs that the running merge made
+  std::vector<Candidate> queue_;  // a heap
   TrainedBpe result_;
 };
 
@@ -166,11 +186,13 @@ CutPattern parse_cut_pattern(std::string_view name) {
 struct BpeTrainer::Impl {
   explicit Impl(BpeTrainerOptions o)
       : options(std::move(o)),
-        pre_tokenizer(JsonField(pre_tokenizer_json(options.pattern), "pre_tokenizer")) {}
+        pre_tokenizer(JsonField(pre_tokenizer_json(options.pattern), "pre_tokenizer")) {
+    pre_tokenizer.keep_bytes();
+  }
   BpeTrainerOptions options;
   PreTokenizer pre_tokenizer;
   PreTokenizer::Scratch scratch;
-  std::map<std::string, int64_t> counts;
+  WordCounts counts;
 };
 
 BpeTrainer::BpeTrainer(BpeTrainerOptions options) {
@@ -188,9 +210,16 @@ void BpeTrainer::add(std::string_view text) {
                 static_cast<unsigned char>(text[bad]), bad, text.size());
   if (text.empty()) return;
   std::string copy(text);
-  impl_->pre_tokenizer.split(copy, impl_->scratch);
-  for (const Range& piece : impl_->scratch.pieces)
-    if (piece.begin < piece.end) ++impl_->counts[copy.substr(piece.begin, piece.end - piece.begin)];
+  impl_->pre_tokenizer.split(copy, /*at_start=*/true, impl_->scratch);
+  for (const Range& piece : impl_->scratch.pieces) {
+    const auto word = std::string_view(copy).substr(piece.begin, piece.end - piece.begin);
+    const auto found = impl_->counts.find(word);
+    if (found != impl_->counts.end()) {
+      ++found->second;
+    } else {
+      impl_->counts.emplace(word, 1);
+    }
+  }
 }
 
 TrainedBpe BpeTrainer::train() const {

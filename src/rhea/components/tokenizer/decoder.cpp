@@ -3,8 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
+#include "rhea/components/tokenizer/metaspace.h"
 #include "rhea/components/tokenizer/normalizer.h"
 #include "rhea/components/tokenizer/utf8.h"
 
@@ -75,6 +78,72 @@ void strip(const std::string& content, int32_t from_start, int32_t from_end, Pie
   }
 }
 
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  if (from.empty() || text.find(from) == std::string::npos) return;
+  std::string result;
+  size_t at = 0;
+  for (size_t next = text.find(from); next != std::string::npos; next = text.find(from, at)) {
+    result.append(text, at, next - at).append(to);
+    at = next + from.size();
+  }
+  text = result.append(text, at);
+}
+
+// English punctuation and contractions without the space that joining words put before them.
+void clean_up_spaces(std::string& text) {
+  constexpr std::pair<const char*, const char*> kReplacements[] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kReplacements) replace_all(text, from, to);
+}
+
+void join_word_pieces(const std::string& prefix, bool clean_up, Pieces& pieces) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    std::string& text = pieces[i].text;
+    if (i > 0) {
+      if (text.starts_with(prefix)) {
+        text.erase(0, prefix.size());
+      } else {
+        text.insert(text.begin(), ' ');
+      }
+    }
+    if (clean_up) clean_up_spaces(text);
+  }
+}
+
+// The mark stands for a space; in the first piece it was put before the text.
+void from_metaspace(const std::string& mark, bool drops_first, Pieces& pieces) {
+  for (size_t i = 0; i < pieces.size(); ++i)
+    replace_all(pieces[i].text, mark, i == 0 && drops_first ? "" : " ");
+}
+
+// The suffix ends a word.
+void from_word_suffix(const std::string& suffix, Pieces& pieces) {
+  for (size_t i = 0; i < pieces.size(); ++i)
+    replace_all(pieces[i].text, suffix, i + 1 == pieces.size() ? "" : " ");
+}
+
+struct Ctc {
+  std::string pad, word_delimiter;
+  bool clean_up = true;
+};
+
+// Repeated pieces count once, padding is the border between equal letters.
+void from_ctc(const Ctc& ctc, Pieces& pieces) {
+  const auto repeats = [](const Decoder::Piece& a, const Decoder::Piece& b) {
+    return a.text == b.text;
+  };
+  pieces.erase(std::unique(pieces.begin(), pieces.end(), repeats), pieces.end());
+  for (auto& piece : pieces) {
+    replace_all(piece.text, ctc.pad, "");
+    if (!ctc.clean_up) continue;
+    clean_up_spaces(piece.text);
+    replace_all(piece.text, ctc.word_delimiter, " ");
+  }
+  std::erase_if(pieces, [](const Decoder::Piece& piece) { return piece.text.empty(); });
+}
+
 }  // namespace
 
 void Decoder::add(const JsonField& field, int depth) {
@@ -101,9 +170,28 @@ void Decoder::add(const JsonField& field, int depth) {
     if (content.empty()) field["content"].fail("there is nothing to strip");
     steps_.emplace_back([content, start = field["start"].id(), stop = field["stop"].id()](
                             Pieces& pieces) { strip(content, start, stop, pieces); });
+  } else if (type == "WordPiece") {
+    const std::string prefix = field["prefix"].string_or("##");
+    steps_.emplace_back([prefix, clean_up = field["cleanup"].boolean_or(true)](Pieces& pieces) {
+      join_word_pieces(prefix, clean_up, pieces);
+    });
+  } else if (type == "Metaspace") {
+    const Metaspace metaspace = parse_metaspace(field);
+    steps_.emplace_back([metaspace](Pieces& pieces) {
+      from_metaspace(metaspace.mark, metaspace.prepend != Metaspace::Prepend::never, pieces);
+    });
+  } else if (type == "BPEDecoder") {
+    steps_.emplace_back([suffix = field["suffix"].string_or("</w>")](Pieces& pieces) {
+      from_word_suffix(suffix, pieces);
+    });
+  } else if (type == "CTC") {
+    const Ctc ctc{field["pad_token"].string_or("<pad>"),
+                  field["word_delimiter_token"].string_or("|"), field["cleanup"].boolean_or(true)};
+    steps_.emplace_back([ctc](Pieces& pieces) { from_ctc(ctc, pieces); });
   } else {
     field.fail("decoder type \"" + type +
-               "\" is not supported (ByteLevel, ByteFallback, Fuse, Replace, Strip, Sequence are)");
+               "\" is not one of the format (ByteLevel, ByteFallback, Fuse, Replace, Strip, "
+               "WordPiece, Metaspace, BPEDecoder, CTC, Sequence)");
   }
 }
 
@@ -111,9 +199,9 @@ std::string Decoder::decode(std::vector<Piece> pieces) const {
   if (pieces.empty()) return {};
   for (const auto& step : steps_) step(pieces);
   std::string text;
-  for (const auto& piece : pieces) {
-    if (steps_.empty() && !text.empty()) text += ' ';
-    text += piece.text;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (joins_with_spaces_ && i > 0) text += ' ';
+    text += pieces[i].text;
   }
   return replace_invalid_utf8(text);
 }

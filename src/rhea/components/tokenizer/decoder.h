@@ -17,14 +17,14 @@ class Decoder {
 
   // Joins the spellings with spaces.
   Decoder() = default;
-  // From the "decoder" field: ByteLevel, ByteFallback, Fuse, Replace, Strip, Sequence. Throws Error
-  // naming any other type.
-  explicit Decoder(const JsonField& field) { add(field, 0); }
+  // From the "decoder" field: every type of the format. Throws Error naming any other.
+  explicit Decoder(const JsonField& field) : joins_with_spaces_(field.is_null()) { add(field, 0); }
   // Text of the pieces; ill-formed UTF-8 becomes U+FFFD.
   std::string decode(std::vector<Piece> pieces) const;
 
  private:
   void add(const JsonField& field, int depth);
+  bool joins_with_spaces_ = true;
   std::vector<std::function<void(std::vector<Piece>&)>> steps_;
 };
 

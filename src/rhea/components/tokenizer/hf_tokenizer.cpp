@@ -8,24 +8,31 @@
 #include <algorithm>
 
 #include "rhea/base/error.h"
+#include "rhea/components/tokenizer/piece_cache.h"
 #include "rhea/components/tokenizer/utf8.h"
 
 namespace rhea::tokenizer {
 
 struct HfTokenizer::Scratch {
   PreTokenizer::Scratch pieces;
-  BpeModel::Scratch model;
+  TokenModel::Scratch model;
+  PieceCache cache;
   std::vector<AddedTokens::Part> parts, inner_parts;
   std::string normalized, words;
 };
 
 HfTokenizer::HfTokenizer(const JsonField& tokenizer, const TokenizerConfig* config,
-                         const std::string& name, std::vector<std::string>& warnings)
+                         const std::string& name, std::vector<std::string>& warnings,
+                         std::optional<TokenModel> model)
     : normalizer_(tokenizer["normalizer"]),
       pre_tokenizer_(tokenizer["pre_tokenizer"]),
-      model_(tokenizer["model"], pre_tokenizer_.byte_level()),
+      reads_bytes_(!model && pre_tokenizer_.ends_in_byte_alphabet() &&
+                   TokenModel::can_read_bytes(tokenizer["model"])),
+      model_(model ? std::move(*model) : TokenModel(tokenizer["model"], reads_bytes_)),
       post_processor_(tokenizer["post_processor"]),
+      limits_(tokenizer["truncation"], tokenizer["padding"]),
       decoder_(tokenizer["decoder"]) {
+  if (reads_bytes_) pre_tokenizer_.keep_bytes();
   if (model_.num_missing_bytes() > 0)
     warnings.push_back(
         fmt::format("{}: {} of the 256 bytes have no entry and there is no unknown token: they "
@@ -38,16 +45,19 @@ HfTokenizer::HfTokenizer(const JsonField& tokenizer, const TokenizerConfig* conf
     add_bos_default_ = config->add_bos_token;
     add_eos_default_ = config->add_eos_token;
   }
-  vocab_size_ = static_cast<int64_t>(model_.tokens().size());
-  num_tokens_ = static_cast<int64_t>(model_.vocabulary().size());
+  const Vocabulary& vocabulary = model_.vocabulary();
+  vocab_size_ = vocabulary.end_id();
+  num_tokens_ = static_cast<int64_t>(vocabulary.num_entries());
   for (const AddedToken& token : added_.tokens()) {
     vocab_size_ = std::max<int64_t>(vocab_size_, token.id + 1);
-    if (model_.vocabulary().count(token.content) == 0) ++num_tokens_;
+    if (vocabulary.find(token.content) < 0) ++num_tokens_;
   }
   for (const auto* ids : {&post_processor_.prefix, &post_processor_.suffix})
     for (const int32_t id : *ids)
       if (token_text(id).empty())
         tokenizer["post_processor"].fail(fmt::format("adds id {}, which no token has", id));
+  if (limits_.padding && token_text(limits_.padding->id).empty())
+    tokenizer["padding"].fail(fmt::format("pad_id {} is no token", limits_.padding->id));
 }
 
 HfTokenizer::~HfTokenizer() = default;
@@ -96,15 +106,13 @@ void HfTokenizer::find_special_tokens(const TokenizerConfig* config, const std::
 
 std::string HfTokenizer::token_text(int32_t id) const {
   if (const AddedToken* token = added_.find(id)) return token->content;
-  if (id < 0 || static_cast<size_t>(id) >= model_.tokens().size()) return {};
-  return model_.tokens()[static_cast<size_t>(id)];
+  return model_.vocabulary().contains(id) ? model_.vocabulary().token(id) : std::string();
 }
 
 std::optional<int32_t> HfTokenizer::token_id(std::string_view token) const {
   if (const AddedToken* added = added_.find(token)) return added->id;
-  const auto found = model_.vocabulary().find(std::string(token));
-  if (found == model_.vocabulary().end()) return std::nullopt;
-  return found->second;
+  const int32_t id = model_.vocabulary().find(token);
+  return id < 0 ? std::nullopt : std::optional(id);
 }
 
 bool HfTokenizer::is_special(int32_t id) const {
@@ -146,9 +154,17 @@ std::vector<int32_t> HfTokenizer::encode(std::string_view text,
     throw Error("text is not UTF-8: bad byte 0x{:02X} at offset {} of {}",
                 static_cast<unsigned char>(text[bad]), bad, text.size());
   std::vector<int32_t> ids = prefix_ids(options);
+  const std::vector<int32_t> suffix = suffix_ids(options);
   const size_t text_begin = ids.size();
   auto scratch = take_scratch();
-  encode_text(text, options.special_tokens_in_text, *scratch, ids);
+  if (options.truncate_and_pad) {
+    std::vector<int32_t> inner;
+    encode_text(text, options.special_tokens_in_text, *scratch, inner);
+    limits_.truncate(inner, ids.size() + suffix.size());
+    ids.insert(ids.end(), inner.begin(), inner.end());
+  } else {
+    encode_text(text, options.special_tokens_in_text, *scratch, ids);
+  }
   give_scratch(std::move(scratch));
 
   // Asked for explicitly means exactly one: a text that begins with bos (a chat template wrote it)
@@ -158,8 +174,8 @@ std::vector<int32_t> HfTokenizer::encode(std::string_view text,
     ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(text_begin));
   if (options.add_eos.value_or(false) && ids.size() > text_begin && ids.back() == *eos_id_)
     ids.pop_back();
-  const std::vector<int32_t> suffix = suffix_ids(options);
   ids.insert(ids.end(), suffix.begin(), suffix.end());
+  if (options.truncate_and_pad) limits_.pad(ids);
   return ids;
 }
 
@@ -173,28 +189,38 @@ void HfTokenizer::encode_text(std::string_view text, SpecialTokensInText special
       continue;
     }
     scratch.normalized.assign(text, part.begin, part.end - part.begin);
-    normalizer_.apply(scratch.normalized);
+    const bool front_removed = normalizer_.apply(scratch.normalized);
     scratch.inner_parts.clear();
     added_.split(scratch.normalized, /*normalized=*/true, specials, scratch.inner_parts);
     for (const AddedTokens::Part& inner : scratch.inner_parts) {
       if (inner.id >= 0) {
         ids.push_back(inner.id);
-      } else {
-        encode_words(
-            std::string_view(scratch.normalized).substr(inner.begin, inner.end - inner.begin),
-            scratch, ids);
+        continue;
       }
+      encode_words(
+          std::string_view(scratch.normalized).substr(inner.begin, inner.end - inner.begin),
+          part.begin == 0 && inner.begin == 0 && !front_removed, scratch, ids);
     }
   }
 }
 
-void HfTokenizer::encode_words(std::string_view text, Scratch& scratch,
+void HfTokenizer::encode_words(std::string_view text, bool at_start, Scratch& scratch,
                                std::vector<int32_t>& ids) const {
   scratch.words.assign(text);
-  pre_tokenizer_.split(scratch.words, scratch.pieces);
+  pre_tokenizer_.split(scratch.words, at_start, scratch.pieces);
   const std::string_view words = scratch.words;
-  for (const Range& piece : scratch.pieces.pieces)
-    model_.encode(words.substr(piece.begin, piece.end - piece.begin), scratch.model, ids);
+  for (const Range& range : scratch.pieces.pieces) {
+    const std::string_view piece = words.substr(range.begin, range.end - range.begin);
+    for (size_t begin = 0; begin < piece.size();) {
+      const size_t end = model_.part_end(piece, begin);
+      const std::string_view part = piece.substr(begin, end - begin);
+      begin = end;
+      if (scratch.cache.recall(part, ids)) continue;
+      const size_t first = ids.size();
+      model_.encode(part, scratch.model, ids);
+      scratch.cache.remember(part, std::span(ids).subspan(first));
+    }
+  }
 }
 
 std::string HfTokenizer::decode(const std::vector<int32_t>& ids, bool skip_special) const {
@@ -204,16 +230,16 @@ std::string HfTokenizer::decode(const std::vector<int32_t>& ids, bool skip_speci
     const AddedToken* token = added_.find(id);
     if (token != nullptr && token->special && skip_special) continue;
     std::string text = token_text(id);
-    if (text.empty())
+    if (text.empty() && !model_.vocabulary().contains(id))
       throw Error("decode: no token has id {} (the largest is {})", id, vocab_size_ - 1);
+    if (token != nullptr) text = token->text;
     pieces.push_back({std::move(text), token != nullptr});
   }
   return decoder_.decode(std::move(pieces));
 }
 
 std::string HfTokenizer::description() const {
-  std::string text = pre_tokenizer_.byte_level() ? "byte-level BPE" : "BPE";
-  text += fmt::format(", {} merges", model_.num_merges());
+  std::string text = model_.description();
   if (!normalizer_.description().empty()) text += ", normalizer " + normalizer_.description();
   if (!pre_tokenizer_.description().empty())
     text += ", pre-tokenizer " + pre_tokenizer_.description();

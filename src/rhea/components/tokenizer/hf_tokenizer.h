@@ -4,11 +4,12 @@
 #include <mutex>
 
 #include "rhea/components/tokenizer/added_tokens.h"
-#include "rhea/components/tokenizer/bpe_model.h"
 #include "rhea/components/tokenizer/decoder.h"
+#include "rhea/components/tokenizer/length_limits.h"
 #include "rhea/components/tokenizer/normalizer.h"
 #include "rhea/components/tokenizer/post_processor.h"
 #include "rhea/components/tokenizer/pre_tokenizer.h"
+#include "rhea/components/tokenizer/token_model.h"
 #include "rhea/components/tokenizer/tokenizer.h"
 #include "rhea/components/tokenizer/tokenizer_config.h"
 
@@ -17,9 +18,9 @@ namespace rhea::tokenizer {
 class HfTokenizer : public Tokenizer {
  public:
   // `tokenizer` is the content of tokenizer.json, `config` that of tokenizer_config.json or null;
-  // `name` stands in messages.
+  // `name` stands in messages. `model`: takes the place of the field "model".
   HfTokenizer(const JsonField& tokenizer, const TokenizerConfig* config, const std::string& name,
-              std::vector<std::string>& warnings);
+              std::vector<std::string>& warnings, std::optional<TokenModel> model = std::nullopt);
   ~HfTokenizer() override;
 
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options) const override;
@@ -43,15 +44,18 @@ class HfTokenizer : public Tokenizer {
   void find_special_tokens(const TokenizerConfig* config, const std::string& name);
   void encode_text(std::string_view text, SpecialTokensInText specials, Scratch& scratch,
                    std::vector<int32_t>& ids) const;
-  void encode_words(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const;
+  void encode_words(std::string_view text, bool at_start, Scratch& scratch,
+                    std::vector<int32_t>& ids) const;
   // Scratch that no other thread is using.
   std::unique_ptr<Scratch> take_scratch() const;
   void give_scratch(std::unique_ptr<Scratch> scratch) const;
 
   Normalizer normalizer_;
   PreTokenizer pre_tokenizer_;
-  BpeModel model_;
+  bool reads_bytes_;  // the model takes plain bytes for the byte alphabet
+  TokenModel model_;
   PostProcessor post_processor_;
+  LengthLimits limits_;
   Decoder decoder_;
   AddedTokens added_;
   std::optional<int32_t> bos_id_, eos_id_, pad_id_;

@@ -9,6 +9,7 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/tokenizer/cut_patterns.h"
 #include "rhea/components/tokenizer/hf_tokenizer.h"
+#include "rhea/components/tokenizer/tiktoken.h"
 
 namespace rhea::tokenizer {
 namespace {
@@ -16,26 +17,27 @@ namespace {
 namespace fs = std::filesystem;
 using Warnings = std::vector<std::string>;
 
-std::shared_ptr<const Tokenizer> build(std::string_view tokenizer_json,
-                                       const TokenizerConfig* config, const std::string& name,
-                                       Warnings& warnings) {
-  const Json json = parse_json(tokenizer_json, name);
-  const JsonField root(json, name + ": ");
-  root.object();
-  return std::make_shared<HfTokenizer>(root, config, name, warnings);
-}
-
 std::optional<TokenizerConfig> read_config(const fs::path& folder, Warnings& warnings) {
   const fs::path path = folder / "tokenizer_config.json";
-  if (!fs::exists(path)) {
+  const fs::path map_path = folder / "special_tokens_map.json";
+  std::optional<TokenizerConfig> config;
+  if (fs::exists(path)) config = parse_tokenizer_config(read_file(path), path.string());
+  if (fs::exists(map_path)) {
+    // Says only which token has which role; the config comes first.
+    const TokenizerConfig map = parse_tokenizer_config(read_file(map_path), map_path.string());
+    if (!config) config.emplace();
+    if (!config->bos_token) config->bos_token = map.bos_token;
+    if (!config->eos_token) config->eos_token = map.eos_token;
+    if (!config->pad_token) config->pad_token = map.pad_token;
+  }
+  if (!config) {
     warnings.push_back(path.string() +
                        " is absent: bos and eos are taken from the tokenizer's post-processor");
     return std::nullopt;
   }
-  TokenizerConfig config = parse_tokenizer_config(read_file(path), path.string());
   // A template in a file of its own beats the one in the config.
   if (const fs::path chat = folder / "chat_template.jinja"; fs::exists(chat))
-    config.chat_template = read_file(chat);
+    config->chat_template = read_file(chat);
   return config;
 }
 
@@ -70,20 +72,120 @@ std::shared_ptr<const Tokenizer> build_from_merges(const fs::path& folder,
                                        folder.string(), warnings);
 }
 
+// A word list: WordPiece where the config names BERT's class, else whole words.
+std::shared_ptr<const Tokenizer> build_from_words(const fs::path& file,
+                                                  const TokenizerConfig* config,
+                                                  Warnings& warnings) {
+  const std::string text = read_file(file);
+  Json vocab = Json::object();
+  if (file.extension() == ".json") {
+    vocab = parse_json(text, file.string());
+  } else {
+    int32_t id = 0;
+    for (size_t at = 0; at < text.size(); ++id) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      std::string word = text.substr(at, end - at);
+      if (word.ends_with('\r')) word.pop_back();
+      vocab[word] = id;
+      at = end + 1;
+    }
+  }
+  const bool bert = config != nullptr && config->tokenizer_class.find("Bert") != std::string::npos;
+  Json json = {{"model", {{"unk_token", "[UNK]"}, {"vocab", std::move(vocab)}}}};
+  if (bert) {
+    json["model"]["type"] = "WordPiece";
+    json["normalizer"] = {{"type", "BertNormalizer"},
+                          {"lowercase", config->do_lower_case.value_or(true)}};
+    json["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+    json["decoder"] = {{"type", "WordPiece"}};
+  } else {
+    json["model"]["type"] = "WordLevel";
+    json["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  }
+  return std::make_shared<HfTokenizer>(JsonField(json, file.string() + ": "), config, file.string(),
+                                       warnings);
+}
+
+std::shared_ptr<const Tokenizer> build_from_sentencepiece(std::string_view bytes,
+                                                          const TokenizerConfig* config,
+                                                          const std::string& name,
+                                                          Warnings& warnings) {
+  SentencePieceModel model(bytes, name);
+  TokenizerConfig roles = config != nullptr ? *config : TokenizerConfig();
+  const auto text_of = [&](std::optional<int32_t> id) -> std::optional<std::string> {
+    if (!id) return std::nullopt;
+    return model.vocabulary().token(*id);
+  };
+  if (!roles.bos_token) roles.bos_token = text_of(model.bos_id());
+  if (!roles.eos_token) roles.eos_token = text_of(model.eos_id());
+  Json added = Json::array();
+  for (const int32_t id : model.special_ids())
+    added.push_back({{"id", id}, {"content", model.vocabulary().token(id)}, {"special", true}});
+  const Json json = {
+      {"added_tokens", std::move(added)},
+      {"decoder",
+       {{"type", "Sequence"},
+        {"decoders",
+         {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
+          {{"type", "ByteFallback"}},
+          {{"type", "Fuse"}},
+          {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}}}};
+  return std::make_shared<HfTokenizer>(JsonField(json, name + ": "), &roles, name, warnings,
+                                       TokenModel(std::move(model)));
+}
+
+// A message that begins with its first piece: a length byte follows the line feed, not JSON.
+bool is_sentencepiece(std::string_view bytes) {
+  return bytes.starts_with('\n') && bytes.find_first_not_of(" \t\r\n") != bytes.find('{');
+}
+
+// What the content is tells how it is read.
+std::shared_ptr<const Tokenizer> build(std::string_view content, const TokenizerConfig* config,
+                                       const std::string& name, Warnings& warnings) {
+  if (is_sentencepiece(content)) return build_from_sentencepiece(content, config, name, warnings);
+  const Json json =
+      is_tiktoken(content) ? tiktoken_to_json(content, name) : parse_json(content, name);
+  const JsonField root(json, name + ": ");
+  root.object();
+  return std::make_shared<HfTokenizer>(root, config, name, warnings);
+}
+
+// The first file of the folder that ends in `extension`, by name.
+std::optional<fs::path> find_by_extension(const fs::path& folder, const std::string& extension) {
+  std::optional<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == extension && (!found || entry.path() < *found))
+      found = entry.path();
+  return found;
+}
+
 std::shared_ptr<const Tokenizer> load_folder(const fs::path& path, Warnings& warnings) {
   if (!fs::is_directory(path))
     throw Error(
         "tokenizer: {} does not exist; give a folder with tokenizer.json or the file itself",
         path.string());
-  const fs::path file = path / "tokenizer.json";
-  const bool has_merges = fs::exists(path / "vocab.json") && fs::exists(path / "merges.txt");
-  if (!fs::exists(file) && !has_merges)
-    throw Error("tokenizer: {} holds neither tokenizer.json nor vocab.json with merges.txt",
-                path.string());
+  const auto exists = [&](const char* name) { return fs::exists(path / name); };
+  const std::optional<fs::path> tiktoken = find_by_extension(path, ".tiktoken");
+  const bool json = exists("tokenizer.json");
+  const bool merges = exists("vocab.json") && exists("merges.txt");
+  const bool model = exists("tokenizer.model");
+  const bool words = exists("vocab.json") || exists("vocab.txt");
+  if (!json && !merges && !model && !tiktoken && !words)
+    throw Error(
+        "tokenizer: {} holds neither tokenizer.json, vocab.json with merges.txt, tokenizer.model, "
+        "a *.tiktoken file, vocab.json nor vocab.txt",
+        path.string());
   const std::optional<TokenizerConfig> config = read_config(path, warnings);
   const TokenizerConfig* config_or_null = config ? &*config : nullptr;
-  if (fs::exists(file)) return build(read_file(file), config_or_null, file.string(), warnings);
-  return build_from_merges(path, config_or_null, warnings);
+  const auto build_file = [&](const fs::path& file) {
+    return build(read_file(file), config_or_null, file.string(), warnings);
+  };
+  if (json) return build_file(path / "tokenizer.json");
+  if (merges) return build_from_merges(path, config_or_null, warnings);
+  if (model) return build_file(path / "tokenizer.model");
+  if (tiktoken) return build_file(*tiktoken);
+  return build_from_words(path / (exists("vocab.json") ? "vocab.json" : "vocab.txt"),
+                          config_or_null, warnings);
 }
 
 // Runs `load`; what it warns of goes to `warnings`, or to the log.
@@ -103,21 +205,22 @@ std::shared_ptr<const Tokenizer> with_warnings(Warnings* warnings, F&& load) {
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view tokenizer_json,
+std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view content,
                                                  std::string_view tokenizer_config_json,
                                                  const std::string& name, Warnings* warnings) {
   return with_warnings(warnings, [&](Warnings& found) {
-    if (tokenizer_config_json.empty()) return build(tokenizer_json, nullptr, name, found);
+    if (tokenizer_config_json.empty()) return build(content, nullptr, name, found);
     const TokenizerConfig config =
         parse_tokenizer_config(tokenizer_config_json, name + " (tokenizer_config.json)");
-    return build(tokenizer_json, &config, name, found);
+    return build(content, &config, name, found);
   });
 }
 
 std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path, Warnings* warnings) {
   return with_warnings(warnings, [&](Warnings& found) {
-    if (fs::is_regular_file(path)) return build(read_file(path), nullptr, path.string(), found);
-    return load_folder(path, found);
+    if (!fs::is_regular_file(path)) return load_folder(path, found);
+    if (path.extension() == ".txt") return build_from_words(path, nullptr, found);
+    return build(read_file(path), nullptr, path.string(), found);
   });
 }
 

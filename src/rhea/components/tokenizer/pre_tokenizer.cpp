@@ -5,12 +5,31 @@
 
 #include <algorithm>
 
+#include "rhea/components/tokenizer/characters.h"
+#include "rhea/components/tokenizer/utf8.h"
+
 namespace rhea::tokenizer {
 namespace {
 
 // The pattern that ByteLevel with use_regex stands for (GPT-2's).
 constexpr const char* kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+// Writes the pieces anew, one behind the other: change(piece, number, out) appends what a piece
+// becomes. False from then on where the first piece did not begin the text.
+template <class F>
+void rewrite(std::string& text, bool& at_start, std::vector<Range>& pieces, F&& change) {
+  at_start = at_start && !pieces.empty() && pieces.front().begin == 0;
+  std::string result;
+  result.reserve(text.size() + pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const size_t begin = result.size();
+    change(std::string_view(text).substr(pieces[i].begin, pieces[i].end - pieces[i].begin), i,
+           result);
+    pieces[i] = {begin, result.size()};
+  }
+  text = std::move(result);
+}
 
 }  // namespace
 
@@ -27,11 +46,23 @@ PreTokenizer::Behavior PreTokenizer::parse_behavior(const JsonField& field) {
 
 void PreTokenizer::add_regex(const std::string& pattern, Behavior behavior, bool literal,
                              bool invert) {
-  Stage stage;
-  stage.regex.emplace_back(pattern, literal);
-  stage.behavior = behavior;
-  stage.invert = invert;
-  stages_.push_back(std::move(stage));
+  stages_.emplace_back(Cut{Regex(pattern, literal), behavior, invert});
+}
+
+void PreTokenizer::add_predicate(Predicate predicate, Behavior behavior) {
+  stages_.emplace_back(Cut{predicate, behavior, false});
+}
+
+void PreTokenizer::add_byte_level(const JsonField& field) {
+  if (field["add_prefix_space"].boolean_or(true)) stages_.emplace_back(PrefixSpace{});
+  if (field["use_regex"].boolean_or(true)) add_regex(kByteLevelPattern, Behavior::isolated);
+  stages_.emplace_back(ByteAlphabet{});
+}
+
+void PreTokenizer::add_metaspace(const JsonField& field) {
+  const Metaspace metaspace = parse_metaspace(field);
+  stages_.emplace_back(metaspace);
+  if (metaspace.split) add_regex(metaspace.mark, Behavior::merged_with_next, /*literal=*/true);
 }
 
 void PreTokenizer::add(const JsonField& field, int depth) {
@@ -43,66 +74,154 @@ void PreTokenizer::add(const JsonField& field, int depth) {
     for (size_t i = 0; i < list.array().size(); ++i) add(list.item(i), depth + 1);
     return;
   }
-  // Later stages would have to match the byte alphabet instead of the text; no published tokenizer
-  // does that.
-  if (byte_level_)
-    field.fail("\"" + type + "\" after ByteLevel: ByteLevel must be the last pre-tokenizer");
   if (type == "Split") {
     const JsonField pattern = field["pattern"];
     const bool literal = pattern.object().contains("String");
-    const JsonField source = pattern[literal ? "String" : "Regex"];
-    if (source.string().empty()) source.fail("an empty pattern matches nothing");
-    add_regex(source.string(), parse_behavior(field["behavior"]), literal,
-              field["invert"].boolean_or(false));
+    add_regex(pattern[literal ? "String" : "Regex"].string(), parse_behavior(field["behavior"]),
+              literal, field["invert"].boolean_or(false));
   } else if (type == "ByteLevel") {
-    if (field["add_prefix_space"].boolean_or(true)) {
-      Stage stage;
-      stage.add_prefix_space = true;
-      stages_.push_back(std::move(stage));
-    }
-    if (field["use_regex"].boolean_or(true)) add_regex(kByteLevelPattern, Behavior::isolated);
-    byte_level_ = true;
+    add_byte_level(field);
+  } else if (type == "Metaspace") {
+    add_metaspace(field);
   } else if (type == "Digits") {
     const bool individual = field["individual_digits"].boolean_or(false);
-    add_regex(individual ? "\\p{N}" : "\\p{N}+", Behavior::isolated);
+    add_predicate(is_number, individual ? Behavior::isolated : Behavior::contiguous);
+  } else if (type == "Punctuation") {
+    add_predicate(is_punctuation, field["behavior"].is_null() ? Behavior::isolated
+                                                              : parse_behavior(field["behavior"]));
+  } else if (type == "BertPreTokenizer") {
+    add_predicate(is_white_space, Behavior::removed);
+    add_predicate(is_punctuation, Behavior::isolated);
   } else if (type == "Whitespace") {
-    add_regex("\\w+|[^\\w\\s]+", Behavior::removed, false, true);
+    add_predicate(is_white_space, Behavior::removed);
+    add_predicate(is_word, Behavior::contiguous);
   } else if (type == "WhitespaceSplit") {
-    add_regex("\\s", Behavior::removed);
+    add_predicate(is_white_space, Behavior::removed);
+  } else if (type == "CharDelimiterSplit") {
+    const std::string delimiter = field["delimiter"].string();
+    if (delimiter.empty() || decode_code_point(delimiter, 0).length != delimiter.size())
+      field["delimiter"].fail("expected one character, found \"" + delimiter + "\"");
+    add_regex(delimiter, Behavior::removed, /*literal=*/true);
+  } else if (type == "UnicodeScripts") {
+    stages_.emplace_back(ScriptRuns{});
+  } else if (type == "FixedLength") {
+    const int32_t length = field["length"].is_null() ? 5 : field["length"].id();
+    if (length == 0) field["length"].fail("pieces need at least 1 character");
+    stages_.emplace_back(FixedLength{length});
   } else {
     field.fail("pre-tokenizer type \"" + type +
-               "\" is not supported (Split, ByteLevel, Digits, Whitespace, WhitespaceSplit, "
-               "Sequence are)");
+               "\" is not one of the format (Split, ByteLevel, Metaspace, Digits, Punctuation, "
+               "BertPreTokenizer, Whitespace, WhitespaceSplit, CharDelimiterSplit, UnicodeScripts, "
+               "FixedLength, Sequence)");
   }
   description_ += (description_.empty() ? "" : ", ") + type;
 }
 
-void PreTokenizer::split(std::string& text, Scratch& scratch) const {
+bool PreTokenizer::ends_in_byte_alphabet() const {
+  const auto is_alphabet = [](const Stage& stage) {
+    return std::holds_alternative<ByteAlphabet>(stage);
+  };
+  return !stages_.empty() && is_alphabet(stages_.back()) &&
+         std::count_if(stages_.begin(), stages_.end(), is_alphabet) == 1;
+}
+
+void PreTokenizer::keep_bytes() { stages_.pop_back(); }
+
+void PreTokenizer::split(std::string& text, bool at_start, Scratch& scratch) const {
   scratch.pieces.assign(1, Range{0, text.size()});
   for (const Stage& stage : stages_) {
-    if (stage.add_prefix_space) {
-      std::string spaced;
-      for (Range& piece : scratch.pieces) {
-        const size_t begin = spaced.size();
-        if (text[piece.begin] != ' ') spaced.push_back(' ');
-        spaced.append(text, piece.begin, piece.end - piece.begin);
-        piece = {begin, spaced.size()};
-      }
-      text = std::move(spaced);
+    if (std::holds_alternative<PrefixSpace>(stage)) {
+      rewrite(text, at_start, scratch.pieces, [](std::string_view piece, size_t, std::string& out) {
+        if (!piece.starts_with(' ')) out.push_back(' ');
+        out += piece;
+      });
+      continue;
+    }
+    if (std::holds_alternative<ByteAlphabet>(stage)) {
+      rewrite(text, at_start, scratch.pieces, [](std::string_view piece, size_t, std::string& out) {
+        for (const char byte : piece) append_utf8(out, byte_to_char(static_cast<uint8_t>(byte)));
+      });
+      continue;
+    }
+    if (const auto* metaspace = std::get_if<Metaspace>(&stage)) {
+      const bool begins = at_start && !scratch.pieces.empty() && scratch.pieces.front().begin == 0;
+      rewrite(text, at_start, scratch.pieces,
+              [&](std::string_view piece, size_t number, std::string& out) {
+                const bool marked = piece.starts_with(' ') || piece.starts_with(metaspace->mark);
+                const bool wanted =
+                    metaspace->prepend == Metaspace::Prepend::always ||
+                    (metaspace->prepend == Metaspace::Prepend::first && begins && number == 0);
+                if (wanted && !marked) out += metaspace->mark;
+                for (const char byte : piece) {
+                  if (byte == ' ') {
+                    out += metaspace->mark;
+                  } else {
+                    out.push_back(byte);
+                  }
+                }
+              });
       continue;
     }
     scratch.next.clear();
-    for (const Range& piece : scratch.pieces) split_piece(stage, text, piece, scratch);
+    for (const Range& piece : scratch.pieces) {
+      if (const auto* separators = std::get_if<Cut>(&stage)) cut(*separators, text, piece, scratch);
+      if (std::holds_alternative<ScriptRuns>(stage)) cut_scripts(text, piece, scratch.next);
+      if (const auto* fixed = std::get_if<FixedLength>(&stage))
+        cut_lengths(fixed->length, text, piece, scratch.next);
+    }
     std::swap(scratch.pieces, scratch.next);
   }
 }
 
-void PreTokenizer::split_piece(const Stage& stage, std::string_view text, Range piece,
-                               Scratch& scratch) {
+void PreTokenizer::cut_scripts(std::string_view text, Range piece, std::vector<Range>& pieces) {
+  constexpr int32_t kAny = -1;
+  constexpr int32_t kNone = -2;
+  int32_t last = kNone;
+  for (size_t at = piece.begin; at < piece.end;) {
+    const CodePoint c = decode_code_point(text, at);
+    const int32_t run = script_run(c.value);
+    // What stands before the first character that has a script belongs to no run and is dropped,
+    // as in the reference.
+    const bool begins = run != kAny && run != last;
+    if (begins) {
+      pieces.push_back({at, at + c.length});
+    } else if (last != kNone) {
+      pieces.back().end = at + c.length;
+    }
+    if (run != kAny) last = run;
+    at += c.length;
+  }
+}
+
+void PreTokenizer::cut_lengths(int32_t length, std::string_view text, Range piece,
+                               std::vector<Range>& pieces) {
+  int32_t count = length;
+  for (size_t at = piece.begin; at < piece.end; ++count) {
+    const size_t end = at + decode_code_point(text, at).length;
+    if (count == length) {
+      pieces.push_back({at, end});
+      count = 0;
+    } else {
+      pieces.back().end = end;
+    }
+    at = end;
+  }
+}
+
+void PreTokenizer::cut(const Cut& stage, std::string_view text, Range piece, Scratch& scratch) {
   // A piece is a text of its own: look-around does not see its neighbours.
+  const std::string_view inside = text.substr(piece.begin, piece.end - piece.begin);
   scratch.matches.clear();
-  stage.regex.front().find_all(text.substr(piece.begin, piece.end - piece.begin), scratch.regex,
-                               scratch.matches);
+  if (const auto* regex = std::get_if<Regex>(&stage.separator)) {
+    regex->find_all(inside, scratch.regex, scratch.matches);
+  } else {
+    const Predicate is_separator = std::get<Predicate>(stage.separator);
+    for (size_t at = 0; at < inside.size();) {
+      const CodePoint c = decode_code_point(inside, at);
+      if (is_separator(c.value)) scratch.matches.push_back({at, at + c.length});
+      at += c.length;
+    }
+  }
   const size_t first = scratch.next.size();
   bool previous = false;  // whether the part before was a separator
   // Calls f(range, is_separator) for matches and the parts between them, front to back.
@@ -157,6 +276,10 @@ void PreTokenizer::split_piece(const Stage& stage, std::string_view text, Range 
       });
       break;
   }
+  // Empty matches cut, and leave nothing.
+  const auto begin = scratch.next.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto is_empty = [](const Range& part) { return part.begin == part.end; };
+  scratch.next.erase(std::remove_if(begin, scratch.next.end(), is_empty), scratch.next.end());
 }
 
 }  // namespace rhea::tokenizer

@@ -35,8 +35,9 @@ class Regex {
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
 
-  // Appends all non-empty matches in `text` (valid UTF-8), left to right. Throws Error when the
-  // pattern needs more steps than a sane one would.
+  // Appends all matches in `text` (valid UTF-8), left to right (an empty text has none); empty ones
+  // too, but not right behind another match. Throws Error when the pattern needs more steps than a
+  // sane one would.
   void find_all(std::string_view text, RegexScratch& scratch, std::vector<Range>& matches) const;
   const std::string& pattern() const { return pattern_; }
 

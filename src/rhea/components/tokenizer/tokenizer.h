@@ -22,6 +22,8 @@ struct EncodeOptions {
   // False: nothing is added around the text, unless add_bos or add_eos ask for it.
   bool add_specials = true;
   SpecialTokensInText special_tokens_in_text = SpecialTokensInText::control;
+  // True: shortened and filled up as the fields "truncation" and "padding" of tokenizer.json say.
+  bool truncate_and_pad = false;
 };
 
 // Immutable after loading; all functions may be called from many threads at once.
@@ -55,16 +57,17 @@ class Tokenizer {
   virtual std::string chat_template() const = 0;
 };
 
-// Reads a folder (tokenizer.json, or vocab.json + merges.txt, and tokenizer_config.json beside it)
-// or a tokenizer.json file by itself. Throws Error that names the file and the field, component or
-// token at fault. What is odd but usable (no tokenizer_config.json, bytes that no entry can spell)
-// is appended to `warnings`; without it, it goes to the log.
+// Reads a folder or one file. Of a folder, with tokenizer_config.json beside it, the first of:
+// tokenizer.json; vocab.json + merges.txt; tokenizer.model (SentencePiece or tiktoken); a
+// *.tiktoken file; vocab.json or vocab.txt (a word list). Throws Error that names the file and the
+// field, component or token at fault. What is odd but usable (no tokenizer_config.json, bytes that
+// no entry can spell) is appended to `warnings`; without it, it goes to the log.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path,
                                                 std::vector<std::string>* warnings = nullptr);
 
-// From the text of a tokenizer.json and, unless empty, of a tokenizer_config.json; `name` stands in
-// messages.
-std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view tokenizer_json,
+// From the content of a tokenizer.json, a tokenizer.model or a tiktoken file and, unless empty, of
+// a tokenizer_config.json; `name` stands in messages.
+std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view content,
                                                  std::string_view tokenizer_config_json,
                                                  const std::string& name,
                                                  std::vector<std::string>* warnings = nullptr);

@@ -50,8 +50,12 @@ TokenizerConfig parse_tokenizer_config(std::string_view text, const std::string&
   config.bos_token = token_field(root["bos_token"]);
   config.eos_token = token_field(root["eos_token"]);
   config.pad_token = token_field(root["pad_token"]);
+  // Nothing here asks for these; a file that spells them wrong is wrong all the same.
+  for (const char* role : {"unk_token", "sep_token", "cls_token", "mask_token"})
+    token_field(root[role]);
   config.add_bos_token = optional_boolean(root["add_bos_token"]);
   config.add_eos_token = optional_boolean(root["add_eos_token"]);
+  config.do_lower_case = optional_boolean(root["do_lower_case"]);
   config.add_prefix_space = optional_boolean(root["add_prefix_space"]);
   config.chat_template = chat_template_field(root["chat_template"]);
   config.tokenizer_class = root["tokenizer_class"].string_or("");

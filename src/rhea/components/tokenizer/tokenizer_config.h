@@ -14,6 +14,7 @@ struct TokenizerConfig {
   std::optional<std::string> bos_token, eos_token, pad_token;
   std::optional<bool> add_bos_token, add_eos_token;
   std::optional<bool> add_prefix_space;
+  std::optional<bool> do_lower_case;     // of BERT's class
   std::vector<AddedToken> added_tokens;  // added_tokens_decoder, by id
   std::string chat_template;
   std::string tokenizer_class;

@@ -47,6 +47,79 @@ INSTANTIATE_TEST_SUITE_P(published, GoldenTokenizer,
                          testing::Values("qwen3", "llama3_2", "gpt2", "gptoss", "deepseek_v3",
                                          "stories260K"));
 
+// The ids were made with a tokenizer.json of the same vocabulary.
+TEST(PublishedTokenizer, sentencepiece_gives_the_ids_of_llama2) {
+  const fs::path model = kShared / "tokenizers/sentencepiece/tokenizer.llama2.model";
+  if (!fs::exists(model))
+    GTEST_SKIP() << model << " is absent: published tokenizers are not in the repository";
+  const auto golden = nlohmann::json::parse(read_file(kShared / "tokenizer_goldens/llama2.json"));
+  const auto tokenizer = load_tokenizer(model);
+  EXPECT_EQ(tokenizer->bos_id(), 1);
+  EXPECT_EQ(tokenizer->eos_id(), 2);
+  for (const auto& entry : golden.at("cases")) {
+    const auto text = entry.at("text").get<std::string>();
+    EXPECT_EQ(tokenizer->encode(text, {.add_specials = false}),
+              entry.at("ids").get<std::vector<int32_t>>())
+        << "text: " << text;
+  }
+  for (const std::string& text : c4_texts(100))
+    ASSERT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  EXPECT_EQ(tokenizer->encode("a</s>", {.add_bos = true}).back(), 2);
+}
+
+// r50k_base is GPT-2's vocabulary as tiktoken writes it.
+TEST(PublishedTokenizer, tiktoken_gives_the_ids_of_gpt2) {
+  const fs::path file = kShared / "tokenizers/tiktoken/r50k_base.json";
+  if (!fs::exists(file))
+    GTEST_SKIP() << file << " is absent: published tokenizers are not in the repository";
+  const auto golden = nlohmann::json::parse(read_file(kShared / "tokenizer_goldens/gpt2.json"));
+  const auto tokenizer = load_tokenizer(file);
+  EXPECT_EQ(tokenizer->encode("<|endoftext|>"), std::vector<int32_t>{50256});
+  for (const auto& entry : golden.at("cases")) {
+    const auto text = entry.at("text").get<std::string>();
+    EXPECT_EQ(tokenizer->encode(text), entry.at("ids").get<std::vector<int32_t>>())
+        << "text: " << text;
+  }
+  const auto gpt2 = load_tokenizer(kShared / "tokenizers/gpt2");
+  for (const char* name : {"german.txt", "address.txt"}) {
+    const std::string text = read_file(kShared / "tokenizer_goldens/cs336" / name);
+    EXPECT_EQ(tokenizer->encode(text), gpt2->encode(text)) << name;
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text) << name;
+  }
+}
+
+TEST(PublishedTokenizer, a_tokenizer_model_may_be_a_tiktoken_file) {
+  const fs::path file = kShared / "tokenizers/tiktoken/test_tiktoken.model";
+  if (!fs::exists(file))
+    GTEST_SKIP() << file << " is absent: published tokenizers are not in the repository";
+  const auto tokenizer = load_tokenizer(file);
+  EXPECT_EQ(tokenizer->num_tokens(), 2000);
+  EXPECT_EQ(tokenizer->encode(std::string("\x01")), std::vector<int32_t>{1});
+  for (const std::string& text : c4_texts(100))
+    ASSERT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+}
+
+// A vocabulary and merges that another trainer made: GPT-2's file form, special token first.
+TEST(PublishedTokenizer, the_reference_of_cs336_loads_from_vocab_and_merges) {
+  const fs::path source = kShared / "tokenizer_goldens/cs336";
+  if (!fs::exists(source))
+    GTEST_SKIP() << source << " is absent: published tokenizers are not in the repository";
+  const fs::path folder = fs::path(testing::TempDir()) / "rhea_cs336";
+  fs::create_directories(folder);
+  write_file_atomic(folder / "vocab.json", read_file(source / "train-bpe-reference-vocab.json"));
+  write_file_atomic(folder / "merges.txt", read_file(source / "train-bpe-reference-merges.txt"));
+  const auto tokenizer = load_tokenizer(folder);
+  const auto vocab = nlohmann::json::parse(read_file(folder / "vocab.json"));
+  for (const auto& [token, id] : vocab.items())
+    EXPECT_EQ(tokenizer->token_id(token), id.get<int32_t>()) << token;
+  EXPECT_EQ(tokenizer->encode(" the"), std::vector<int32_t>{vocab.at("\u0120the")});
+  for (const char* name : {"german.txt", "address.txt"}) {
+    const std::string text = read_file(source / name);
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text) << name;
+  }
+  fs::remove_all(folder);
+}
+
 struct LlamaCppCase {
   const char* vocabulary;
   const char* tokenizer;
@@ -79,11 +152,11 @@ TEST_P(LlamaCppTokenizer, gives_the_ids_of_llama_cpp) {
   EXPECT_GT(cases, 40);
 }
 
-INSTANTIATE_TEST_SUITE_P(llama_cpp, LlamaCppTokenizer,
-                         testing::Values(LlamaCppCase{"gpt-2", "gpt2"},
-                                         LlamaCppCase{"llama-bpe", "llama3_2"},
-                                         LlamaCppCase{"qwen2", "qwen3"},
-                                         LlamaCppCase{"qwen2", "qwen2-vocab-merges"}));
+INSTANTIATE_TEST_SUITE_P(
+    llama_cpp, LlamaCppTokenizer,
+    testing::Values(LlamaCppCase{"gpt-2", "gpt2"}, LlamaCppCase{"llama-bpe", "llama3_2"},
+                    LlamaCppCase{"llama-spm", "sentencepiece/tokenizer.llama2.model"},
+                    LlamaCppCase{"qwen2", "qwen3"}, LlamaCppCase{"qwen2", "qwen2-vocab-merges"}));
 
 TEST(PublishedTokenizer, stories260K_begins_with_bos_and_decodes_its_golden_text) {
   const fs::path folder = kShared / "weights/stories260K";

@@ -141,7 +141,8 @@ bool is_white_space(char32_t code_point) {
 bool is_word(char32_t code_point) {
   const auto c = static_cast<UChar32>(code_point);
   if (code_point < 0x80) return u_isalnum(c) != 0 || c == '_';
-  return (U_GET_GC_MASK(c) & (U_GC_L_MASK | U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK)) != 0;
+  return (U_GET_GC_MASK(c) & (U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK)) != 0 ||
+         u_hasBinaryProperty(c, UCHAR_ALPHABETIC) || u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL);
 }
 
 char32_t byte_to_char(uint8_t byte) { return kByteAlphabet.to_char[byte]; }
