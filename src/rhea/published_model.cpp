@@ -64,6 +64,7 @@ PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool* 
       published_(models::hf::parse_config(files_.config_json, files_.config_name)),
       decoder_(published_.decoder),
       memory_(decoder_) {
+  models::hf::log_notes(published_, files_.config_name);
   if (files_.is_native)
     import_native(files_, decoder_, memory_.tensors());
   else

@@ -81,6 +81,7 @@ void complete_spec(TrainerConfig& config) {
     throw Error("{} does not exist; set hf_assets_path{} to a folder with a config.json",
                 file.string(), spec.name == kHuggingFace ? " or hf_model" : "");
   const auto published = hf::read_config(file);
+  hf::log_notes(published, file.string());
   const Family& family = find_family(spec.name);
   if (!family.model_type.empty() && published.model_type != family.model_type)
     throw Error("{}: model_type is '{}', the native {} needs '{}'", file.string(),

@@ -1,6 +1,8 @@
 // T tokens, D model dim, F hidden dim
 #include "rhea/nn/feed_forward.h"
 
+#include <cmath>
+
 #include "rhea/nn/activation.h"
 #include "rhea/ops/ops.h"
 
@@ -45,14 +47,39 @@ void JoinedFeedForward::Config::fields(Visitor& v) {
 }
 
 Value PlainFeedForward::Config::forward(Trace& trace, Value x_TD) const {
-  const Value hidden_TF = activate(activation, call(trace, names->w1, *w1, x_TD));
+  const Value hidden_TF = activated(trace, call(trace, names->w1, *w1, x_TD));
   return call(trace, names->w2, *w2, hidden_TF);
+}
+
+Value PlainFeedForward::Config::activated(Trace&, Value x_TF) const {
+  return activate(activation, x_TF);
 }
 
 void PlainFeedForward::Config::fields(Visitor& v) {
   activation_field(v, activation);
   v(names->w1, w1, "input projection");
   v(names->w2, w2, "output projection");
+}
+
+Value XieluFeedForward::Config::activated(Trace& trace, Value x_TF) const {
+  constexpr double kBeta = 0.5;
+  const ir::Scope scope(trace.graph(), "act_fn");
+  const Value x = ops::convert(x_TF, DType::f32);
+  const auto constant = [&](double value) { return trace.graph().constant(value, x.type()); };
+  // softplus of a parameter that starts so that it gives `start`.
+  const auto softplus = [&](std::string_view name, double start) {
+    const Value alpha = ops::convert(
+        trace.parameter(name, {1}, Init::constant(std::log(std::expm1(start)))), DType::f32);
+    const Value plus = ops::log(ops::add(ops::exponential(alpha), 1.0));
+    return ops::broadcast_in_dim(ops::reshape(plus, {1, 1}), x.shape(), {0, 1});
+  };
+  const Value p = softplus("alpha_p", 0.8);
+  const Value n = ops::add(softplus("alpha_n", 0.8 - kBeta), kBeta);
+  const Value above = p * x * x;
+  // Bounded, so that what is not chosen is finite.
+  const Value below = n * (ops::add(ops::exponential(ops::minimum(x, constant(-1e-6))), -1.0) - x);
+  const Value chosen = ops::select(ops::compare(x, constant(0), "GT"), above, below);
+  return ops::convert(chosen + ops::multiply(x, kBeta), x_TF.dtype());
 }
 
 }  // namespace rhea::nn

@@ -52,6 +52,18 @@ struct PlainFeedForward {
     Value forward(Trace& trace, Value x_TD) const override;
     int64_t hidden_dim() const override { return w1->out_features; }
     void fields(Visitor& v) override;
+
+   protected:
+    virtual Value activated(Trace& trace, Value x_TF) const;
+  };
+};
+
+struct XieluFeedForward {
+  // w2(xielu(w1 x)) with two learned numbers, p = softplus(alpha_p) and n = 0.5 +
+  // softplus(alpha_n): p x^2 + x/2 for x > 0, n (exp(x) - 1 - x) + x/2 otherwise; in f32.
+  struct Config : PlainFeedForward::Config {
+   protected:
+    Value activated(Trace& trace, Value x_TF) const override;
   };
 };
 

@@ -40,14 +40,15 @@ int kernel_dtype(DType dtype) {
 
 void initialise(void* data, DType dtype, int64_t count, const Init& init, uint64_t seed,
                 std::string_view fqn, ThreadPool& pool, Isa isa) {
-  if (init.kind == Init::Kind::zeros || init.kind == Init::Kind::ones) {
-    dispatch_dtype(dtype, [&]<class T>() {
-      std::fill_n(static_cast<T*>(data), count,
-                  static_cast<T>(init.kind == Init::Kind::ones ? 1.0F : 0.0F));
-    });
+  using Kind = Init::Kind;
+  if (init.kind == Kind::zeros || init.kind == Kind::ones || init.kind == Kind::constant) {
+    const float value = init.kind == Kind::constant ? static_cast<float>(init.std)
+                        : init.kind == Kind::ones   ? 1.0F
+                                                    : 0.0F;
+    dispatch_dtype(dtype, [&]<class T>() { std::fill_n(static_cast<T*>(data), count, T(value)); });
     return;
   }
-  const bool cuts = init.kind == Init::Kind::truncated_normal;
+  const bool cuts = init.kind == Kind::truncated_normal;
   RHEA_CHECK(init.std > 0 && (!cuts || init.cut > 0), "{}: std {}, cut {}", fqn, init.std,
              init.cut);
   const NormalDraw draw{

@@ -10,9 +10,9 @@
 namespace rhea::nn {
 
 struct Init {
-  enum class Kind : uint8_t { zeros, ones, normal, truncated_normal };
+  enum class Kind : uint8_t { zeros, ones, normal, truncated_normal, constant };
   Kind kind = Kind::zeros;
-  double std = 0;
+  double std = 0;  // constant: the value
   double cut = 0;  // truncated_normal: absolute bound on both sides
 
   static Init zeros() { return {}; }
@@ -21,6 +21,7 @@ struct Init {
   static Init truncated_normal(double std, double cut) {
     return {Kind::truncated_normal, std, cut};
   }
+  static Init constant(double value) { return {Kind::constant, value, 0}; }
   bool operator==(const Init&) const = default;
 };
 

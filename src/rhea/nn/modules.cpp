@@ -7,20 +7,21 @@
 namespace rhea::nn {
 
 InitConfig::InitConfig(const Init& init) : std(init.std), cut(init.cut) {
-  constexpr const char* names[] = {"zeros", "ones", "normal", "truncated_normal"};
+  constexpr const char* names[] = {"zeros", "ones", "normal", "truncated_normal", "constant"};
   distribution = names[static_cast<int>(init.kind)];
 }
 
 Init InitConfig::init() const {
   if (distribution == "zeros") return Init::zeros();
   if (distribution == "ones") return Init::ones();
+  if (distribution == "constant") return Init::constant(std);
   return distribution == "normal" ? Init::normal(std) : Init::truncated_normal(std, cut);
 }
 
 void InitConfig::fields(Visitor& v) {
   v("distribution", distribution, "shape of the initial distribution",
-    one_of{"zeros", "ones", "normal", "truncated_normal"});
-  v("std", std, "standard deviation");
+    one_of{"zeros", "ones", "normal", "truncated_normal", "constant"});
+  v("std", std, "standard deviation; the value of a constant");
   v("cut", cut, "absolute bound of truncated_normal");
 }
 

@@ -63,10 +63,16 @@ std::string read_activation(Fields& fields, std::string_view name) {
       fmt::format("{} '{}' is not supported; supported: {}", name, given, fmt::join(known, ", ")));
 }
 
+double maybe_positive(Fields& fields, std::string_view name) {
+  const auto value = fields.maybe_number(name);
+  if (value && !(*value > 0))
+    throw fields.error(fmt::format("{} must be above 0, got {}", name, *value));
+  return value.value_or(0);
+}
+
 double read_positive(Fields& fields, std::string_view name) {
-  const double value = fields.number(name);
-  if (!(value > 0)) throw fields.error(fmt::format("{} must be above 0, got {}", name, value));
-  return value;
+  const double value = maybe_positive(fields, name);
+  return value > 0 ? value : fields.number(name);
 }
 
 InitRules init_rules(int64_t dim) {
@@ -136,6 +142,19 @@ void set_activation(nn::Decoder::Config& model, const std::string& activation) {
   for_each_block(model, [&](nn::TransformerBlock::Config& block, auto&, int64_t) {
     if (auto* feed_forward = block.feed_forward.as<nn::FeedForward::Config>())
       feed_forward->activation = activation;
+  });
+}
+
+void set_plain_feed_forward(nn::Decoder::Config& model, const nn::DecoderNames& names,
+                            Slot<nn::PlainFeedForward::Config> form) {
+  form->names = &names;
+  for_each_block(model, [&](nn::TransformerBlock::Config& block, auto&, int64_t) {
+    const auto* gated = block.feed_forward.as<nn::FeedForward::Config>();
+    RHEA_CHECK(gated != nullptr, "set_plain_feed_forward: the feed-forward is no gated one");
+    form->w1 = gated->w3;
+    form->w2 = gated->w2;
+    SlotBase& slot = block.feed_forward;
+    slot.replace(form);
   });
 }
 

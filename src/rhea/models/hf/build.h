@@ -20,8 +20,9 @@ int64_t head_dim(const DecoderSizes& sizes);
 // Our name (nn/activation.h) of what the field says; an error lists the known ones.
 std::string read_activation(Fields& fields, std::string_view name = "hidden_act");
 
-// A number that must be above 0.
+// A number that must be above 0; the second gives 0 where it is null or absent.
 double read_positive(Fields& fields, std::string_view name);
+double maybe_positive(Fields& fields, std::string_view name);
 
 // The initial distributions of this backend: embedding normal 1, head truncated D^-0.5, projections
 // truncated 0.02, those that write to the residual stream and the up projection scaled by depth.
@@ -47,6 +48,11 @@ void set_ropes(nn::Decoder::Config& model, const LayerRopes& ropes,
                const std::vector<bool>& sliding);
 // Every activation of the feed-forwards.
 void set_activation(nn::Decoder::Config& model, const std::string& activation);
+
+// Replaces gated feed-forwards by w2(activation(w1 x)) or another of that form; w1 has the names'
+// up projection and its rule.
+void set_plain_feed_forward(nn::Decoder::Config& model, const nn::DecoderNames& names,
+                            Slot<nn::PlainFeedForward::Config> form);
 
 // Replaces split projections by one joined matrix, and gate and up likewise.
 void join_qkv(nn::Decoder::Config& model);

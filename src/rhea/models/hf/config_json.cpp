@@ -1,10 +1,13 @@
 // From the text of a config.json through its row to a decoder.
 #include "rhea/models/hf/config_json.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/json_depth.h"
+#include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/config/traverse.h"
 #include "rhea/models/hf/table.h"
@@ -136,6 +139,14 @@ PublishedConfig parse_config(std::string_view text, std::string_view origin_view
 
 PublishedConfig read_config(const std::filesystem::path& file, const RunOverrides& overrides) {
   return parse_config(read_file(file), file.string(), overrides);
+}
+
+void log_notes(const PublishedConfig& config, std::string_view origin) {
+  if (!config.notes.defaulted.empty())
+    log::info("model", "{}: not given, so as the class {} has it: {}", origin, config.model_type,
+              fmt::join(config.notes.defaulted, ", "));
+  for (const auto& warning : config.notes.warnings)
+    log::warning("model", "{}: {}", origin, warning);
 }
 
 }  // namespace rhea::models::hf

@@ -35,6 +35,9 @@ PublishedConfig read_config(const std::filesystem::path& file, const RunOverride
 PublishedConfig parse_config(std::string_view json, std::string_view origin,
                              const RunOverrides& overrides = {});
 
+// What notes says, as lines of the log.
+void log_notes(const PublishedConfig& config, std::string_view origin);
+
 // Fields in which the decoder differs from a published config, one line each with both values;
 // empty when weights of the one may be loaded into the other.
 std::vector<std::string> differences(const nn::Decoder::Config& model,

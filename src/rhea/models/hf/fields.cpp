@@ -211,9 +211,10 @@ void Fields::dropout(std::initializer_list<std::string_view> names) {
 
 Fields Fields::section(std::string_view name) {
   static const json kEmpty = json::object();
-  const json* value = find(name);
-  return {value == nullptr ? kEmpty : *value, kEmpty, fmt::format("{}: {}", origin_, name),
-          *notes_};
+  used_.emplace(name);
+  const json& from = given(name) ? *object_ : *defaults_;
+  return {is_null(from, name) ? kEmpty : *from.find(name), kEmpty,
+          fmt::format("{}: {}", origin_, name), *notes_};
 }
 
 bool Fields::is_nested(std::string_view name) const {

@@ -55,7 +55,8 @@ class Fields {
   // Probabilities of dropout, which is not applied: a warning where one is not 0.
   void dropout(std::initializer_list<std::string_view> names);
 
-  // The object under that name: of the file, else of the class defaults, else an empty one.
+  // The object under that name: of the file, else (also for null) of the class defaults, else an
+  // empty one.
   Fields section(std::string_view name);
   // Whether the object under that name holds objects itself.
   bool is_nested(std::string_view name) const;

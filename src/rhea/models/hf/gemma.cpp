@@ -56,8 +56,8 @@ void read_common(Fields& fields, nn::Decoder::Config& model) {
   set_activation(model, read_activation(fields, "hidden_activation"));
   fields.ignore({"hidden_act"});  // files of Gemma 2 repeat it
   const double scale = 1 / std::sqrt(read_positive(fields, "query_pre_attn_scalar"));
-  const double score_cap = fields.number_or("attn_logit_softcapping", 0);
-  model.logit_softcap = fields.number_or("final_logit_softcapping", 0);
+  const double score_cap = maybe_positive(fields, "attn_logit_softcapping");
+  model.logit_softcap = maybe_positive(fields, "final_logit_softcapping");
   for_each_block(model, [&](auto&, nn::Attention::Config& attention, int64_t) {
     attention.scale = scale;
     attention.softcap = score_cap;

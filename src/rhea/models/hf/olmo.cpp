@@ -13,7 +13,7 @@ nn::Decoder::Config olmo(Fields& fields) {
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
   set_activation(model, read_activation(fields));
   const auto norm = layer_norm(sizes.dim, 1e-5, false, false);
-  const double bound = fields.number_or("clip_qkv", 0);
+  const double bound = maybe_positive(fields, "clip_qkv");
   model.norm = norm;
   for_each_block(
       model, [&](nn::TransformerBlock::Config& block, nn::Attention::Config& attention, int64_t) {

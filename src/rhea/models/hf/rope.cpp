@@ -66,15 +66,16 @@ void read_scaling(Fields& inner, const Top& top, Scaling scaling, Rope& rope) {
   }
 }
 
-// One object of settings; an empty one is plain rotation.
-Rope read_object(Fields& inner, const Top& top) {
+// One object of settings; an empty one is plain rotation. In one that comes from the class defaults
+// a theta at the top of the file wins.
+Rope read_object(Fields& inner, const Top& top, bool from_file = true) {
   Rope rope;
   rope.max_position_embeddings = top.context;
   const auto theta = inner.maybe_number("rope_theta");
-  if (theta && top.theta && *theta != *top.theta)
+  if (from_file && theta && top.theta && *theta != *top.theta)
     throw inner.error(
         fmt::format("rope_theta is {} here and {} at the top of the file", *theta, *top.theta));
-  rope.theta = theta ? *theta : top.default_theta;
+  rope.theta = top.theta.value_or(theta.value_or(top.default_theta));
   const auto old_type = inner.maybe_text("type");
   std::string type =
       inner.maybe_text("rope_type").value_or(old_type.value_or(std::string("default")));
@@ -120,8 +121,9 @@ Rope read_rope(Fields& fields, int64_t head_dim,
                std::initializer_list<std::string_view> longrope_names) {
   Top top = read_top(fields, head_dim);
   top.longrope_names = longrope_names;
-  Fields inner = fields.section(place(fields));
-  const Rope rope = read_object(inner, top);
+  const char* name = place(fields);
+  Fields inner = fields.section(name);
+  const Rope rope = read_object(inner, top, fields.given(name));
   inner.refuse_unknown();
   return checked(fields, rope);
 }

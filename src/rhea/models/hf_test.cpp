@@ -1,0 +1,324 @@
+// The table of published architectures: class defaults, both spellings, fields that are refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "rhea/base/error.h"
+#include "rhea/models/decoder_sizes.h"
+#include "rhea/models/hf/config_json.h"
+#include "rhea/models/hf/table.h"
+#include "rhea/models/model_size.h"
+#include "rhea/models/parts.h"
+
+namespace rhea::models::hf {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+ModelSize size_of(const nn::Decoder::Config& model, int64_t seq_len = 8) {
+  ir::Graph graph;
+  nn::Trace trace(graph, {.num_tokens = seq_len, .seq_len = seq_len});
+  nn::language_model_loss(trace, model, 1);
+  return model_size(model, trace.parameters(), seq_len);
+}
+
+nn::Decoder::Config decoder_of(const json& config, const RunOverrides& overrides = {}) {
+  return parse_config(config.dump(), "config.json", overrides).decoder;
+}
+
+// A small model of any row: its class defaults in other sizes.
+json small(std::string_view model_type) {
+  const Row& row = find_row(model_type);
+  json config = {{"model_type", model_type}};
+  const auto set = [&](std::string_view name, int64_t value) {
+    config[std::string(row.spelling(name))] = value;
+  };
+  set("hidden_size", 64);
+  set("num_hidden_layers", 4);
+  set("num_attention_heads", 4);
+  set("num_key_value_heads", 2);
+  set("intermediate_size", 96);
+  set("vocab_size", 100);
+  return config;
+}
+
+nn::Attention::Config attention(const nn::Decoder::Config& model, size_t layer = 0) {
+  return attention_of(*model.layers.at(layer));
+}
+
+void expect_refused(json config, const std::string& field, const json& value,
+                    const std::string& expected) {
+  config[field] = value;
+  EXPECT_THAT([&] { decoder_of(config); }, testing::ThrowsMessage<Error>(testing::AllOf(
+                                               HasSubstr("config.json"), HasSubstr(expected))))
+      << config.dump();
+}
+
+// Parameters of Transformers' models of the class defaults.
+TEST(Table, ClassDefaultsGiveTransformersSizes) {
+  const std::pair<const char*, int64_t> kSizes[] = {
+      {"llama", 6738415616},     {"mistral", 7241732096},     {"qwen2", 12049846272},
+      {"qwen3", 12049461248},    {"gemma", 8537680896},       {"gemma2", 2614341888},
+      {"olmo", 6888095744},      {"gemma3_text", 2628658432}, {"olmo2", 6888624128},
+      {"olmo3", 6888624128},     {"smollm3", 3075098624},     {"granite", 6738415616},
+      {"glm", 9399951360},       {"glm4", 9400279040},        {"ernie4_5", 360748032},
+      {"phi3", 3821079552},      {"cohere", 34980831232},     {"cohere2", 34980831232},
+      {"seed_oss", 28921040896}, {"arcee", 4022766080},       {"helium", 2172643840},
+      {"exaone4", 9429069824},   {"apertus", 6979596352},     {"cwm", 32581097472}};
+  for (const auto& [type, parameters] : kSizes)
+    EXPECT_EQ(size_of(decoder_of({{"model_type", type}})).num_parameters, parameters) << type;
+}
+
+TEST(Table, RealConfigsHaveThePublishedParameterCount) {
+  const std::filesystem::path folder = RHEA_SHARED_DIR "/data/configs";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << folder << " with config.json files of published models is not there";
+  const std::pair<const char*, int64_t> kSizes[] = {
+      {"Llama-2-7b-hf", 6738415616},
+      {"Llama-3.1-8B", 8030261248},
+      {"Llama-3.2-1B", 1235814400},
+      {"Meta-Llama-3.1-405B", 405853388800},
+      {"Mistral-7B-v0.1", 7241732096},
+      {"Mistral-Nemo-Instruct-2407", 12247782400},
+      {"OLMo-2-1124-7B", 7298617344},
+      {"Phi-3.5-mini-instruct", 3821079552},
+      {"Qwen2-0.5B", 494032768},
+      {"Qwen2.5-7B", 7615616512},
+      {"Qwen3-0.6B", 596049920},
+      {"Qwen3-1.7B", 1720574976},
+      {"Qwen3-4B", 4022468096},
+      {"Qwen3-8B", 8190735360},
+      {"Qwen3-14B", 14768307200},
+      {"Qwen3-32B", 32762123264},
+      {"SmolLM2-135M", 134515008},
+      {"SmolLM3-3B", 3075098624},
+      {"TinyLlama-1.1B-Chat-v1.0", 1100048384},
+      {"gemma-2-2b", 2614341888},
+      {"gemma-3-1b-it", 999885952},
+      {"granite-3.1-2b-base", 2634188800},
+  };
+  for (const auto& [name, parameters] : kSizes) {
+    const auto published = read_config(folder / name / "config.json");
+    EXPECT_EQ(size_of(published.decoder).num_parameters, parameters) << name;
+  }
+}
+
+// Any value of any type in any field gives a model or an error that names the field.
+TEST(Table, FieldsOfAWrongTypeAreNamed) {
+  for (const auto type : model_types()) {
+    const json defaults = json::parse(find_row(type).defaults);
+    json config = small(type);
+    ASSERT_NO_THROW(decoder_of(config)) << type;
+    for (const auto& [field, value] : defaults.items()) {
+      for (const json& wrong :
+           {json("text"), json(-7), json(0.5), json(true), json::array({1}), json::object()}) {
+        json changed = config;
+        changed[field] = wrong;
+        try {
+          decoder_of(changed);
+        } catch (const Error& error) {
+          EXPECT_THAT(error.what(), HasSubstr("config.json")) << changed.dump();
+        }
+      }
+    }
+    expect_refused(config, "frobnicate", 1, "frobnicate = 1");
+    expect_refused(config, "architectures", json::array({"OtherForCausalLM"}),
+                   std::string(find_row(type).architectures.front()));
+  }
+}
+
+// W4: the head dim is a number of its own.
+TEST(Table, HeadDimIsItsOwnNumber) {
+  json config = {{"model_type", "llama"},
+                 {"hidden_size", 2560},
+                 {"num_attention_heads", 32},
+                 {"num_hidden_layers", 1},
+                 {"head_dim", 128}};
+  const auto wide = attention(decoder_of(config));
+  EXPECT_EQ(wide.qkv_linear.as<nn::SplitQKV::Config>()->wq->out_features, 4096);
+  EXPECT_EQ(wide.wo->in_features, 4096);
+  EXPECT_EQ(wide.wo->out_features, 2560);
+  EXPECT_EQ(wide.scale, 0);  // head_dim^-0.5
+  for (const json& absent : {json(), json(80)}) {
+    config["head_dim"] = absent;
+    EXPECT_EQ(attention(decoder_of(config)).qkv_linear->head_dim, 80);
+  }
+  config["hidden_size"] = 2561;
+  config["head_dim"] = nullptr;
+  EXPECT_THROW(decoder_of(config), Error);
+}
+
+// W20: what the class says where the file says nothing, and that it was taken.
+TEST(Table, TyingFollowsTheClass) {
+  const std::set<std::string_view> kTied = {"gemma",    "gemma2", "gemma3_text", "smollm3",
+                                            "ernie4_5", "cohere", "cohere2"};
+  for (const char* type : {"llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3", "glm", "granite",
+                           "gemma", "gemma2", "gemma3_text", "smollm3", "ernie4_5", "cohere"}) {
+    json config = small(type);
+    const auto absent = parse_config(config.dump(), "config.json");
+    EXPECT_EQ(absent.decoder.tie_word_embeddings, kTied.contains(type)) << type;
+    EXPECT_THAT(absent.notes.defaulted,
+                testing::Contains(fmt::format("tie_word_embeddings = {}", kTied.contains(type))));
+    for (const bool tied : {false, true}) {
+      config["tie_word_embeddings"] = tied;
+      EXPECT_EQ(decoder_of(config).tie_word_embeddings, tied) << type;
+    }
+  }
+}
+
+// W17: ids have no effect, whatever their form.
+TEST(Table, EndsOfTextMayBeLists) {
+  json config = small("llama");
+  config["eos_token_id"] = {1, 2, 3};
+  EXPECT_NO_THROW(decoder_of(config));
+}
+
+// W6, and every other value that a run may put in the place of the file's.
+TEST(Table, OverridesOfTheRun) {
+  json config = small("llama");
+  config["rope_parameters"] = {{"rope_type", "yarn"}, {"rope_theta", 1e6}, {"factor", 4.0}};
+  RunOverrides overrides;
+  overrides.dim = 128;
+  overrides.n_layers = 2;
+  overrides.n_heads = 8;
+  overrides.n_kv_heads = 4;
+  overrides.intermediate_size = 160;
+  overrides.vocab_size = 50;
+  overrides.norm_eps = 1e-3;
+  const auto published = parse_config(config.dump(), "config.json", overrides);
+  const DecoderSizes sizes = sizes_of(published.decoder);
+  EXPECT_EQ(sizes.dim, 128);
+  EXPECT_EQ(sizes.n_layers, 2);
+  EXPECT_EQ(sizes.n_heads, 8);
+  EXPECT_EQ(sizes.n_kv_heads, 4);
+  EXPECT_EQ(sizes.hidden_dim, 160);
+  EXPECT_EQ(sizes.vocab_size, 50);
+  EXPECT_EQ(sizes.norm_eps, 1e-3);
+  EXPECT_EQ(rope_of(published.decoder).theta, 1e6);
+  // What is exported says the same.
+  EXPECT_THAT(tree_differences(decoder_of(json::parse(published.json)), published.decoder),
+              testing::IsEmpty());
+  overrides.rope_theta = 5e5;
+  overrides.attn_mask_type = "causal";
+  const auto other = decoder_of(config, overrides);
+  EXPECT_EQ(rope_of(other).theta, 5e5);
+  EXPECT_EQ(rope_of(other).scaling, "yarn");
+  EXPECT_FALSE(attention(other).document_mask);
+  overrides.attn_mask_type = "sideways";
+  EXPECT_THROW(decoder_of(config, overrides), Error);
+}
+
+TEST(Table, LayerListsAreCutWithTheLayers) {
+  json config = small("gemma3_text");
+  config["layer_types"] = {"sliding_attention", "full_attention", "sliding_attention",
+                           "full_attention"};
+  config["sliding_window"] = 16;
+  RunOverrides overrides;
+  overrides.n_layers = 2;
+  const auto model = decoder_of(config, overrides);
+  EXPECT_EQ(attention(model, 0).sliding_window, 16);
+  EXPECT_EQ(attention(model, 1).sliding_window, 0);
+  overrides.n_layers = 6;
+  EXPECT_THROW(decoder_of(config, overrides), Error);
+  expect_refused(config, "layer_types", {"full_attention"}, "layer_types has 1 entries");
+  expect_refused(config, "layer_types",
+                 {"full_attention", "linear_attention", "full_attention", "full_attention"},
+                 "linear_attention");
+}
+
+TEST(Table, AWindowMayBeNullOrAbsent) {
+  json config = small("mistral");
+  EXPECT_EQ(attention(decoder_of(config)).sliding_window, 4096);
+  config["sliding_window"] = nullptr;
+  EXPECT_EQ(attention(decoder_of(config)).sliding_window, 0);
+}
+
+TEST(Table, Qwen2SlidesOnlyWhenToldAndFromALayerOn) {
+  json config = small("qwen2");
+  config["sliding_window"] = 7;
+  config["max_window_layers"] = 2;
+  const auto windows = [&] {
+    std::vector<int64_t> found;
+    const auto model = decoder_of(config);
+    for (size_t i = 0; i < 4; ++i) found.push_back(attention(model, i).sliding_window);
+    return found;
+  };
+  EXPECT_THAT(windows(), testing::ElementsAre(0, 0, 0, 0));
+  config["use_sliding_window"] = true;
+  EXPECT_THAT(windows(), testing::ElementsAre(0, 0, 7, 7));
+}
+
+// The two spellings of rotary settings, also per layer type.
+TEST(Table, SpellingsOfPerLayerRope) {
+  json v4 = small("gemma3_text"), v5 = v4;
+  v4["rope_theta"] = 1e5;
+  v4["rope_local_base_freq"] = 100.0;
+  v4["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 4.0}};
+  v5["rope_parameters"] = {
+      {"full_attention", {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 1e5}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 100.0}}}};
+  EXPECT_THAT(tree_differences(decoder_of(v4), decoder_of(v5)), testing::IsEmpty());
+  EXPECT_EQ(attention(decoder_of(v4), 0).rope->spec().theta, 100);
+  json both = v5;
+  both["rope_scaling"] = v4["rope_scaling"];
+  EXPECT_THROW(decoder_of(both), Error);
+  v5["rope_parameters"]["sliding_attention"]["colour"] = "red";
+  EXPECT_THAT([&] { decoder_of(v5); }, testing::ThrowsMessage<Error>(HasSubstr("colour")));
+}
+
+TEST(Table, RopeSettings) {
+  const auto rope = [](json settings) {
+    json config = small("llama");
+    config["rope_scaling"] = std::move(settings);
+    return rope_of(decoder_of(config)).spec();
+  };
+  // Null and absent are plain rotation.
+  EXPECT_EQ(rope(nullptr), rope_of(decoder_of(small("llama"))).spec());
+  EXPECT_EQ(rope({{"type", "linear"}, {"factor", 2.0}}),
+            rope({{"rope_type", "linear"}, {"factor", 2.0}}));
+  json config = small("llama");
+  expect_refused(config, "rope_scaling", {{"rope_type", "spiral"}}, "spiral");
+  expect_refused(config, "rope_scaling", {{"rope_type", "linear"}}, "factor is missing");
+  expect_refused(config, "rope_scaling", {{"rope_type", "dynamic"}}, "factor is missing");
+  expect_refused(config, "rope_scaling",
+                 {{"rope_type", "llama3"},
+                  {"factor", 8.0},
+                  {"high_freq_factor", 4.0},
+                  {"original_max_position_embeddings", 64}},
+                 "low_freq_factor is missing");
+  expect_refused(config, "rope_scaling",
+                 {{"rope_type", "longrope"}, {"short_factor", {1.0}}, {"long_factor", {1.0}}},
+                 "8 short and long factors, got 1 and 1");
+  expect_refused(config, "rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}, {"knob", 1}},
+                 "knob");
+  expect_refused(config, "partial_rotary_factor", 1.5, "partial_rotary_factor");
+  expect_refused(config, "partial_rotary_factor", 0.001, "rotated dims");
+}
+
+TEST(Table, ValuesThatAreNotSupportedAreNamed) {
+  expect_refused(small("qwen2"), "use_mrope", true, "use_mrope");
+  expect_refused(small("gemma"), "use_bidirectional_attention", true,
+                 "use_bidirectional_attention");
+  expect_refused(small("granite"), "attention_multiplier", 0, "attention_multiplier");
+  expect_refused(small("granite"), "logits_scaling", -1, "logits_scaling");
+  expect_refused(small("gemma2"), "query_pre_attn_scalar", 0, "query_pre_attn_scalar");
+  expect_refused(small("gemma2"), "attn_logit_softcapping", 0, "attn_logit_softcapping");
+  expect_refused(small("llama"), "hidden_act", "mish", "gelu_pytorch_tanh");
+  expect_refused(small("smollm3"), "no_rope_layers", {1, 0}, "no_rope_layers has 2 entries");
+  expect_refused({{"model_type", "mamba2"}}, "x", 1, "exaone4");
+}
+
+TEST(Table, DropoutIsAWarning) {
+  json config = small("phi3");
+  config["resid_pdrop"] = 0.1;
+  config["attention_dropout"] = 0.0;
+  const auto published = parse_config(config.dump(), "config.json");
+  EXPECT_THAT(published.notes.warnings, testing::ElementsAre(HasSubstr("resid_pdrop = 0.1")));
+}
+
+}  // namespace
+}  // namespace rhea::models::hf
