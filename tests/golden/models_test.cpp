@@ -104,8 +104,9 @@ TEST_P(Models, LogitsLossAndGradientsInBothSpellings) {
 TEST_P(Models, Bfloat16IsNear) {
   const File scored = score_with(folder_, folder_ / "golden.safetensors", false, DType::bf16);
   const double logits = max_difference(floats(scored, "logits"), floats(golden_, "logits"));
-  // PyTorch in bfloat16 is off by 0.183 there, by less than 0.1 elsewhere.
-  EXPECT_LE(logits, GetParam() == "phi3_partial" ? 0.2 : 0.15);
+  // PyTorch in bfloat16 is off by 0.14 to 0.21 in these, by at most 0.11 elsewhere.
+  static const std::set<std::string> kWide = {"cwm", "phi3_partial", "seed_oss"};
+  EXPECT_LE(logits, kWide.contains(GetParam()) ? 0.2 : 0.15);
   EXPECT_GT(logits, tolerance("logits_abs")) << "this was not computed in bfloat16";
   EXPECT_LE(max_difference(floats(scored, "loss"), floats(golden_, "loss")), 0.02);
 }

@@ -3,15 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "rhea/base/error.h"
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/models/hf/table.h"
+#include "rhea/models/llama3/llama3.h"
 #include "rhea/models/model_size.h"
 #include "rhea/models/parts.h"
+#include "rhea/models/qwen3/qwen3.h"
 
 namespace rhea::models::hf {
 namespace {
@@ -310,6 +313,49 @@ TEST(Table, ValuesThatAreNotSupportedAreNamed) {
   expect_refused(small("llama"), "hidden_act", "mish", "gelu_pytorch_tanh");
   expect_refused(small("smollm3"), "no_rope_layers", {1, 0}, "no_rope_layers has 2 entries");
   expect_refused({{"model_type", "mamba2"}}, "x", 1, "exaone4");
+}
+
+// W23: one number of parameters and flops for one model, by either path.
+TEST(Table, NativeAndPublishedPathCountTheSame) {
+  for (const ModelSpec& spec : {llama3::model_registry("8B"), llama3::model_registry("1B"),
+                                qwen3::model_registry("8B"), qwen3::model_registry("0.6B")}) {
+    const auto& native = *spec.model.as<nn::Decoder::Config>();
+    const auto published = parse_config(write_config(native), "config.json");
+    const ModelSize ours = size_of(native, 4096), theirs = size_of(published.decoder, 4096);
+    EXPECT_EQ(ours.num_parameters, theirs.num_parameters) << spec.name << " " << spec.flavor;
+    EXPECT_EQ(ours.flops_per_token, theirs.flops_per_token) << spec.name << " " << spec.flavor;
+  }
+}
+
+// The row "HF backend" of the table of initial distributions.
+TEST(Table, RandomWeightsFollowTheRulesOfTheBackend) {
+  const auto starts = [](const json& config) {
+    ir::Graph graph;
+    nn::Trace trace(graph, {.num_tokens = 8, .seq_len = 8});
+    nn::language_model_loss(trace, decoder_of(config), 1);
+    std::map<std::string, nn::Init> found;
+    for (const auto& parameter : trace.parameters())
+      for (const auto& part : parameter.parts) found[part.fqn] = part.init;
+    return found;
+  };
+  json config = small("llama");
+  auto init = starts(config);
+  const std::string layer = "model.layers.2.";
+  EXPECT_EQ(init["model.embed_tokens.weight"], nn::Init::normal(1));
+  EXPECT_EQ(init["lm_head.weight"], head_init(64));
+  for (const char* name :
+       {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj"})
+    EXPECT_EQ(init[layer + name + ".weight"], linear_init()) << name;
+  for (const char* name : {"self_attn.o_proj", "mlp.up_proj", "mlp.down_proj"})
+    EXPECT_EQ(init[layer + name + ".weight"], depth_init(2)) << name;
+  EXPECT_EQ(init[layer + "input_layernorm.weight"], nn::Init::ones());
+  config["tie_word_embeddings"] = true;
+  config["attention_bias"] = true;
+  init = starts(config);
+  EXPECT_EQ(init["model.embed_tokens.weight"], head_init(64));
+  EXPECT_EQ(init[layer + "self_attn.q_proj.bias"], nn::Init::zeros());
+  // 1 + weight starts at 1.
+  EXPECT_EQ(starts(small("gemma"))[layer + "input_layernorm.weight"], nn::Init::zeros());
 }
 
 TEST(Table, DropoutIsAWarning) {

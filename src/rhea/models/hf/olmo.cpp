@@ -77,9 +77,13 @@ nn::Decoder::Config exaone4(Fields& fields) {
   set_activation(model, read_activation(fields));
   norm_outputs(model);
   const int64_t window = read_window(fields);
-  const auto pattern = fields.maybe_integer("sliding_window_pattern").value_or(0);
+  // Published files may say the pattern in letters, beside layer_types; those win.
+  const int64_t pattern = window == 0 || fields.given("layer_types")
+                              ? 0
+                              : fields.maybe_integer("sliding_window_pattern").value_or(0);
+  fields.ignore({"sliding_window_pattern"});
   const auto sliding = read_sliding_layers(fields, sizes.n_layers, [&](int64_t layer) {
-    return window > 0 && pattern > 0 && (layer + 1) % pattern != 0;
+    return pattern > 0 && (layer + 1) % pattern != 0;
   });
   if (window == 0) return model;
   set_windows(model, window, sliding);
