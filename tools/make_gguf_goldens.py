@@ -214,7 +214,119 @@ def gemma2():
     m.finish()
 
 
+PLUS_ONE = {"change": lambda w: w + np.float32(1), "undo": lambda w: w - np.float32(1)}
+
+
+def outside_layers(m, hidden, **norm):
+    m.add("token_embd.weight", "model.embed_tokens.weight", (m.vocab, hidden), T.F16)
+    m.add("output_norm.weight", "model.norm.weight", (hidden,), **norm)
+
+
+def norms(m, i, names, hidden, **norm):
+    for part, name in names.items():
+        m.add(f"blk.{i}.{part}.weight", f"model.layers.{i}.{name}.weight", (hidden,), **norm)
+
+
+BEFORE_BRANCHES = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
+
+
+def gemma():
+    m = Model("gemma", "gemma", vocab=32)
+    m.sizes(32, 1, 2, 1, 64, head_dim=16)
+    outside_layers(m, 32, **PLUS_ONE)
+    norms(m, 0, BEFORE_BRANCHES, 32, **PLUS_ONE)
+    attention(m, 0, 32, 2, 1, 16, T.F16)
+    mlp(m, 0, 32, 64, T.F16)
+    m.finish()
+
+
+def gemma3():
+    m = Model("gemma3", "gemma3", vocab=32)
+    m.sizes(32, 6, 1, 1, 32, head_dim=16)
+    m.writer.add_sliding_window(8)
+    m.writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR), m.writer.add_rope_scaling_factor(8.0)
+    outside_layers(m, 32, **PLUS_ONE)
+    for i in range(6):
+        norms(m, i, {"attn_norm": "input_layernorm", "post_attention_norm": "post_attention_layernorm",
+                     "ffn_norm": "pre_feedforward_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}, 32, **PLUS_ONE)
+        attention(m, i, 32, 1, 1, 16, T.F16, qk_norm=True, norm=PLUS_ONE)
+        mlp(m, i, 32, 32, T.Q8_0)
+    m.finish()
+
+
+def olmo2():
+    m = Model("olmo2", "olmo2", vocab=32)
+    m.sizes(32, 1, 2, 2, 64)
+    outside_layers(m, 32)
+    m.add("output.weight", "lm_head.weight", (32, 32), T.F16)
+    norms(m, 0, {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
+                 "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}, 32)
+    attention(m, 0, 32, 2, 2, 16, T.F16)
+    mlp(m, 0, 32, 64, T.F16)
+    m.finish()
+
+
+def granite():
+    m = Model("granite", "granite", vocab=32)
+    m.sizes(32, 1, 2, 1, 64)
+    w = m.writer
+    w.add_attention_scale(0.015625), w.add_embedding_scale(12.0), w.add_residual_scale(0.22), w.add_logit_scale(8.0)
+    outside_layers(m, 32)
+    norms(m, 0, BEFORE_BRANCHES, 32)
+    attention(m, 0, 32, 2, 1, 16, T.F16, permuted=True)
+    mlp(m, 0, 32, 64, T.F16)
+    m.finish()
+
+
+def phi3():
+    m = Model("phi3", "phi3", vocab=32)
+    m.sizes(32, 1, 2, 1, 64)
+    m.writer.add_rope_dimension_count(16), m.writer.add_sliding_window(16)
+    outside_layers(m, 32)
+    m.add("output.weight", "lm_head.weight", (32, 32), T.F16)
+    norms(m, 0, BEFORE_BRANCHES, 32)
+    for part, name, shape in (("attn_qkv", "self_attn.qkv_proj", (64, 32)), ("attn_output", "self_attn.o_proj", (32, 32)),
+                              ("ffn_up", "mlp.gate_up_proj", (128, 32)), ("ffn_down", "mlp.down_proj", (32, 64))):
+        m.add(f"blk.0.{part}.weight", f"model.layers.0.{name}.weight", shape, T.F16)
+    m.finish()
+
+
+def mixtral():
+    m = Model("mixtral", "llama", vocab=32)
+    m.sizes(32, 1, 2, 1, 32)
+    m.writer.add_expert_count(2), m.writer.add_expert_used_count(1), m.writer.add_rope_dimension_count(16)
+    outside_layers(m, 32)
+    m.add("output.weight", "lm_head.weight", (32, 32), T.F16)
+    norms(m, 0, BEFORE_BRANCHES, 32)
+    attention(m, 0, 32, 2, 1, 16, T.F16, permuted=True)
+    m.add("blk.0.ffn_gate_inp.weight", "model.layers.0.block_sparse_moe.gate.weight", (2, 32))
+    for part, name in (("gate", "w1"), ("up", "w3"), ("down", "w2")):
+        m.add(f"blk.0.ffn_{part}_exps.weight", [f"model.layers.0.block_sparse_moe.experts.{e}.{name}.weight" for e in range(2)],
+              (2, 32, 32), T.F16, undo=list)
+    m.finish()
+
+
+def qwen2moe():
+    m = Model("qwen2moe", "qwen2moe", vocab=32)
+    m.sizes(32, 1, 2, 1, 64)
+    w = m.writer
+    w.add_expert_count(2), w.add_expert_used_count(1), w.add_expert_feed_forward_length(32)
+    w.add_expert_shared_feed_forward_length(64)
+    outside_layers(m, 32)
+    m.add("output.weight", "lm_head.weight", (32, 32), T.F16)
+    norms(m, 0, BEFORE_BRANCHES, 32)
+    attention(m, 0, 32, 2, 1, 16, T.F16, bias=True)
+    m.add("blk.0.ffn_gate_inp.weight", "model.layers.0.mlp.gate.weight", (2, 32))
+    m.add("blk.0.ffn_gate_inp_shexp.weight", "model.layers.0.mlp.shared_expert_gate.weight", (32,), undo=lambda w: w[None])
+    for part, shape in (("gate", (2, 32, 32)), ("up", (2, 32, 32)), ("down", (2, 32, 32))):
+        m.add(f"blk.0.ffn_{part}_exps.weight", [f"model.layers.0.mlp.experts.{e}.{part}_proj.weight" for e in range(2)], shape,
+              T.F16, undo=list)
+    for part, shape in (("gate", (64, 32)), ("up", (64, 32)), ("down", (32, 64))):
+        m.add(f"blk.0.ffn_{part}_shexp.weight", f"model.layers.0.mlp.shared_expert.{part}_proj.weight", shape, T.F16)
+    m.finish()
+
+
 OUT.mkdir(parents=True, exist_ok=True)
 blocks()
-for model in (llama, llama_spm, qwen2, qwen3moe, gemma2):
+for model in (llama, llama_spm, qwen2, qwen3moe, gemma2, gemma, gemma3, olmo2, granite, phi3, mixtral, qwen2moe):
     model()

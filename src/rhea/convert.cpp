@@ -236,6 +236,8 @@ Source from_native(const ConvertOptions& options, const ModelFolder& files) {
                  fmt::join(without_key, ", "));
   source.files = checkpoint::tokenizer_files(files.tokenizer);
   source.files["config.json"] = files.config_json;
+  std::string generation = checkpoint::text_of(files.tokenizer, "generation_config.json");
+  if (!generation.empty()) source.files["generation_config.json"] = std::move(generation);
   source.config_name = files.config_name;
   return source;
 }
@@ -291,6 +293,9 @@ void write_hf(const ConvertOptions& options, const fs::path& to) {
 }  // namespace
 
 void convert(const ConvertOptions& options) {
+  if (options.from.empty() || options.to.empty())
+    throw Error("the name of the {} is empty", options.from.empty() ? "input" : "folder to write");
+  if (!options.module.empty()) models::find_family(options.module);
   check_target(options.to);
   const fs::path to = fs::absolute(options.to).lexically_normal();
   if (options.format == ConvertOptions::Format::hf) return write_hf(options, to);

@@ -6,6 +6,7 @@
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/config_spelling.h"
+#include "rhea/components/checkpoint/hf_folder.h"
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/step_writer.h"
 #include "rhea/models/registry.h"
@@ -36,10 +37,11 @@ void write_native(const ConvertOptions& options, const fs::path& from, const fs:
   const auto result =
       checkpoint::import_hf(from, make_key_map(config.model_spec), memory.tensors());
   const DType dtype = options.export_dtype.value_or(DType::f32);
-  // Where tokenizer and config are to be found later: a temporary folder is not.
-  const fs::path assets = !options.hf_assets_path.empty()  ? options.hf_assets_path
-                          : fs::is_directory(options.from) ? options.from
-                                                           : options.from.parent_path();
+  // Where the tokenizer is to be found later. A temporary folder will be gone: its files go along.
+  const bool keep_files = options.hf_assets_path.empty() && from != options.from;
+  const fs::path assets = keep_files                       ? to
+                          : options.hf_assets_path.empty() ? from
+                                                           : options.hf_assets_path;
   checkpoint::StateMap state;
   state["config"] = run_config(config.model_spec.name, fs::absolute(assets));
   state["hf_config"] =
@@ -47,6 +49,9 @@ void write_native(const ConvertOptions& options, const fs::path& from, const fs:
                                checkpoint::ConfigSpelling::v5, dtype);
   checkpoint::write_step(
       to, {0, checkpoint::Manifest::Kind::model_only, memory.tensors(), state, dtype});
+  if (keep_files)
+    for (const auto& [name, text] : checkpoint::tokenizer_files(from))
+      write_file_atomic(to / name, text);
   log::info("convert", "Wrote {} published tensors to {} under the names of {}.",
             result.num_tensors, to.string(), config.model_spec.name);
 }

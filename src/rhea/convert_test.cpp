@@ -119,8 +119,19 @@ TEST_F(Convert, GgufBecomesAModelThatLoads) {
            .to = out("native"),
            .format = ConvertOptions::Format::native});
   EXPECT_FALSE(fs::exists(out("native.hf-tmp")));
-  convert({.from = out("native"), .to = out("again"), .hf_assets_path = out("hf")});
+  convert({.from = out("native"), .to = out("again")});
   expect_same_weights(out("hf"), out("again"));
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
+    EXPECT_EQ(read_file(out("hf") / file), read_file(out("again") / file)) << file;
+}
+
+// The config that is made of the metadata asks for exactly the tensors that there are.
+TEST_F(Convert, EveryArchitectureOfGgufLoads) {
+  for (const char* name :
+       {"llama", "llama_spm", "qwen2", "gemma", "gemma2", "gemma3", "olmo2", "granite", "phi3"}) {
+    convert({.from = kData / fmt::format("gguf/{}.gguf", name), .to = out(name)});
+    EXPECT_EQ(error_of([&] { PublishedModel model(out(name)); }), "no error") << name;
+  }
 }
 
 TEST_F(Convert, QuantizedTensorsAreDecoded) {

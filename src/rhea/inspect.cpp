@@ -253,8 +253,9 @@ Report inspect_file(const fs::path& path) {
 }
 
 Report inspect_any(const fs::path& path) {
-  if (!fs::exists(path)) throw Error("{} does not exist", path.string());
-  if (!fs::is_directory(path)) return inspect_file(path);
+  if (!fs::exists(path)) throw Error("'{}' does not exist", path.string());
+  if (fs::is_regular_file(path)) return inspect_file(path);
+  if (!fs::is_directory(path)) throw Error("{} is neither a file nor a folder", path.string());
   if (fs::exists(path / checkpoint::kManifestName)) return inspect_native(path);
   if (safetensors::Weights::exist(path)) return inspect_hf(path);
   find_model(path);  // says what was looked for

@@ -1,5 +1,6 @@
-// Words of score, generate and tokenizer that must be refused: exit code 2, and a message that
-// names the option and what it takes. (Those of runs: config/bad_command_line_test.cpp.)
+// Words of score, generate, convert, inspect and tokenizer that must be refused: exit code 2, and a
+// message that names the option and what it takes. (Those of runs:
+// config/bad_command_line_test.cpp.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -46,6 +47,36 @@ TEST(BadWords, NumbersOutOfRange) {
     expect_generate("--top_p", value, "is no number from 0 to 1");
   expect_generate("--top_k", "-1", "is no integer from 0 to 2147483647");
   expect_generate("--seed", "-1", "is no integer from 0 to 9223372036854775807");
+}
+
+TEST(BadWords, ConversionsThatCannotBe) {
+  const auto convert = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"convert", "--from", "absent", "--to", "absent_too"});
+    return refused(words);
+  };
+  EXPECT_THAT(convert({}), HasSubstr("absent does not exist"));
+  EXPECT_THAT(refused({"convert", "--from", "x"}), HasSubstr("--to is required"));
+  EXPECT_THAT(refused({"convert", "--from", "x", "--to", ""}), HasSubstr("is empty"));
+  EXPECT_THAT(convert({"--max_shard_size", "5XB"}), HasSubstr("'5XB' is no size"));
+  EXPECT_THAT(convert({"--export_dtype", "fp8"}), HasSubstr("float32,bfloat16,float16"));
+  EXPECT_THAT(convert({"--config_spelling", "v3"}), HasSubstr("v4,v5"));
+  EXPECT_THAT(convert({"--module", "llama3"}), HasSubstr("needs --format native"));
+  EXPECT_THAT(convert({"--format", "native", "--module", "llama9"}),
+              AllOf(HasSubstr("llama9"), HasSubstr("llama3")));
+  EXPECT_FALSE(fs::exists("absent_too"));
+}
+
+TEST(BadWords, InspectingWhatHoldsNoWeights) {
+  const auto folder = fs::path(testing::TempDir()) / "rhea_bad_inspect";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refused({"inspect"}), HasSubstr("path is required"));
+  EXPECT_THAT(refused({"inspect", "absent"}), HasSubstr("'absent' does not exist"));
+  EXPECT_THAT(refused({"inspect", (folder / "pipe").string()}),
+              HasSubstr("neither a file nor a folder"));
+  EXPECT_THAT(refused({"inspect", folder.string()}), HasSubstr("holds no model"));
+  fs::remove_all(folder);
 }
 
 // Found before the model is read, let alone computed: the model of these words does not exist.

@@ -139,6 +139,9 @@ struct Checkpointer::Impl {
     const ImportResult result = import_hf(path, key_map, model_only(tensors),
                                           {.strict = config.initial_load_strict, .pool = pool});
     log::info(kLog, "Loaded {} tensors from {}.", result.num_tensors, path.string());
+    if (!result.skipped.empty())
+      log::info(kLog, "Skipped {} tensors that the model does not train, such as {}.",
+                result.skipped.size(), result.skipped.front());
     for (const std::string& left_out : result.left_out)
       log::warning(kLog, "Left out: {}.", left_out);
     if (result.num_fp8 > 0)

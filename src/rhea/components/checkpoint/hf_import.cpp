@@ -66,8 +66,9 @@ class Import {
     }
     check_tied_copies(report);
     for (const std::string& name : stored_.weights().names()) {
-      if (!used_.contains(name) && !(key_map_.ignorable && key_map_.ignorable(name)))
-        report.unexpected.push_back(name);
+      if (used_.contains(name)) continue;
+      const bool ignorable = key_map_.ignorable && key_map_.ignorable(name);
+      (ignorable ? result_.skipped : report.unexpected).push_back(name);
     }
     if (!strict) leave_out(report);
     report.raise(stored_.weights().path().string(),

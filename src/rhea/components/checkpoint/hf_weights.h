@@ -27,6 +27,7 @@ struct ImportResult {
   int64_t num_tensors = 0;                 // published tensors that were read
   int64_t num_fp8 = 0;                     // of them in FP8 blocks
   int64_t num_mxfp4 = 0;                   // and in MXFP4
+  std::vector<std::string> skipped = {};   // KeyMap::ignorable: tables, layers that are not trained
   std::vector<std::string> left_out = {};  // "name: why", of a load that is not strict
 };
 

@@ -217,6 +217,12 @@ TEST_F(HfWeights, W14EdgeBlocksOfFp8AreCropped) {
               HasSubstr("'w_scale_inv' is not there"));
 }
 
+TEST_F(HfWeights, TablesOfOlderFilesAreSkippedAndNamed) {
+  const std::vector<float> value = {1};
+  write_source({view("inv_freq", {1}, value)});
+  EXPECT_THAT(import_hf(folder_, map_, model_.tensors()).skipped, ElementsAre("inv_freq"));
+}
+
 TEST_F(HfWeights, ThreadsReadTheSame) {
   write_source({});
   ThreadPool pool(3);

@@ -37,8 +37,8 @@ std::vector<int64_t> mxfp4_groups(const CodedTensor& tensor) {
   constexpr int64_t kBytes = kGroup / 2;
   if (tensor.coding == Coding::mxfp4_swapped)
     codes.push_back(kBytes);
-  else if (!codes.empty())
-    codes.back() *= kBytes;
+  else if (!codes.empty() && __builtin_mul_overflow(codes.back(), kBytes, &codes.back()))
+    misfit(tensor, "more groups than any tensor has");
   if (tensor.values->dtype != ElementType::U8 || tensor.scales->dtype != ElementType::U8 ||
       tensor.scales->shape.size() < 2 || tensor.values->shape != codes)
     misfit(tensor, "not 16 bytes of MXFP4 codes for each scale");

@@ -210,9 +210,12 @@ Json llama3_rope(ArchitectureKeys& keys, const Tensor& factors, double theta, in
         "{}: the factors of rope_freqs.weight are not those of Llama 3's scaling (low 1, "
         "high 4, original context 8192); other ones are not supported",
         keys.file().path().string());
-  return {{"rope_theta", theta},       {"rope_type", "llama3"},
-          {"factor", factor},          {"low_freq_factor", kLow},
-          {"high_freq_factor", kHigh}, {"original_max_position_embeddings", kOriginal}};
+  return {{"rope_theta", theta},
+          {"rope_type", "llama3"},
+          {"factor", factor},
+          {"low_freq_factor", kLow},
+          {"high_freq_factor", kHigh},
+          {"original_max_position_embeddings", static_cast<int64_t>(kOriginal)}};
 }
 
 Json rope_of(ArchitectureKeys& keys, int64_t head_dim, int64_t context) {

@@ -60,7 +60,8 @@ void expect_published(const char* name) {
 }
 
 TEST(GgufModels, WeightsAreThePublishedOnes) {
-  for (const char* name : {"llama", "llama_spm", "qwen2", "qwen3moe", "gemma2"})
+  for (const char* name : {"llama", "llama_spm", "qwen2", "qwen3moe", "gemma2", "gemma", "gemma3",
+                           "olmo2", "granite", "phi3", "mixtral", "qwen2moe"})
     expect_published(name);
 }
 
@@ -88,6 +89,25 @@ TEST(GgufModels, MetadataBecomesConfigJson) {
   const json moe = parsed(published_files(File(kData / "qwen3moe.gguf")).config_json);
   EXPECT_EQ(moe["num_experts"], 3);
   EXPECT_EQ(moe["norm_topk_prob"], true);
+}
+
+TEST(GgufModels, WhatOnlySomeArchitecturesHaveIsInTheConfig) {
+  const auto config = [](const char* name) {
+    return parsed(published_files(File(kData / fmt::format("{}.gguf", name))).config_json);
+  };
+  const json gemma3 = config("gemma3");
+  EXPECT_EQ(gemma3["model_type"], "gemma3_text");
+  EXPECT_EQ(gemma3["layer_types"][4], "sliding_attention");
+  EXPECT_EQ(gemma3["layer_types"][5], "full_attention");
+  EXPECT_EQ(gemma3["rope_parameters"]["full_attention"]["factor"], 8);
+  EXPECT_EQ(gemma3["rope_parameters"]["sliding_attention"]["rope_theta"], 10000);
+  EXPECT_EQ(config("granite")["residual_multiplier"], 0.22);
+  EXPECT_EQ(config("granite")["logits_scaling"], 8);
+  EXPECT_EQ(config("phi3")["sliding_window"], 16);
+  EXPECT_EQ(config("mixtral")["model_type"], "mixtral");
+  EXPECT_EQ(config("mixtral")["num_local_experts"], 2);
+  EXPECT_EQ(config("qwen2moe")["shared_expert_intermediate_size"], 64);
+  EXPECT_EQ(config("qwen2moe")["norm_topk_prob"], false);
 }
 
 TEST(GgufModels, ByteLevelTokenizer) {
