@@ -42,6 +42,7 @@ const MachineRates& machine_rates();
 MachineRates measure_rates();
 
 void add_products();
+void add_experts();
 void add_attention();
 void add_rows();
 void add_loss_and_optimizer();

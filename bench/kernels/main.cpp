@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   bench::add_products();
+  bench::add_experts();
   bench::add_attention();
   bench::add_rows();
   bench::add_loss_and_optimizer();

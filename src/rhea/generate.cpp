@@ -11,6 +11,7 @@
 #include "rhea/base/error.h"
 #include "rhea/base/rng.h"
 #include "rhea/exec/cpu/backend.h"
+#include "rhea/nn/mla.h"
 #include "rhea/nn/rope_buffers.h"
 #include "rhea/passes/simplify.h"
 
@@ -25,10 +26,20 @@ constexpr int64_t kMaxPositions = std::numeric_limits<int32_t>::max() - kPrefill
 nn::Decoder::Config without_length_limit(nn::Decoder::Config decoder) {
   for (auto& layer : decoder.layers) {
     auto* attention = layer->attention.as<nn::Attention::Config>();
-    auto* rope = attention == nullptr ? nullptr : attention->rope.as<nn::RopeFields>();
+    auto* latent = layer->attention.as<nn::LatentAttention::Config>();
+    auto* rope = attention != nullptr ? attention->rope.as<nn::RopeFields>()
+                 : latent != nullptr  ? latent->rope.as<nn::RopeFields>()
+                                      : nullptr;
     if (rope != nullptr) rope->max_position_embeddings = 0;
   }
   return decoder;
+}
+
+// Tokens per pass over the prompt.
+int64_t prefill_of(const nn::Decoder::Config& decoder) {
+  for (const auto& layer : decoder.layers)
+    if (layer->attention->one_token_at_a_time()) return 1;
+  return kPrefill;
 }
 
 }  // namespace
@@ -43,7 +54,8 @@ struct Generator::Impl {
   alignas(64) int32_t start = 0;
   std::optional<nn::RopeBuffers> ropes;  // of both graphs
   std::vector<std::pair<std::string, std::shared_ptr<void>>> caches;
-  std::unique_ptr<exec::cpu::CpuExecutable> prefill, decode;
+  int64_t piece;                                              // tokens per pass over the prompt
+  std::unique_ptr<exec::cpu::CpuExecutable> prefill, decode;  // prefill: where piece is not 1
 
   Impl(const PublishedModel& m, int64_t rows, ThreadPool& pool)
       : model(m),
@@ -52,9 +64,10 @@ struct Generator::Impl {
         vocab_size(decoder.vocab_size()),
         tokens(kPrefill),
         positions(kPrefill),
-        logits(static_cast<size_t>(kPrefill * vocab_size)) {
+        logits(static_cast<size_t>(kPrefill * vocab_size)),
+        piece(prefill_of(decoder)) {
     const auto arena = exec::cpu::make_arena();
-    prefill = build(kPrefill, pool, arena);
+    if (piece > 1) prefill = build(piece, pool, arena);
     decode = build(1, pool, arena);
   }
 
@@ -130,8 +143,8 @@ std::vector<int32_t> Generator::generate(const std::vector<int32_t>& prompt, int
   }
   impl_->ropes->fill(length + max_new_tokens);
   const float* logits = nullptr;
-  for (int64_t first = 0; first < length; first += kPrefill)
-    logits = impl_->run(prompt.data() + first, std::min(kPrefill, length - first), first);
+  for (int64_t first = 0; first < length; first += impl_->piece)
+    logits = impl_->run(prompt.data() + first, std::min(impl_->piece, length - first), first);
   std::vector<int32_t> made;
   for (int64_t i = 0; i < max_new_tokens; ++i) {
     const int32_t id = sample_token(logits, impl_->vocab_size, sampling, static_cast<uint64_t>(i));

@@ -156,6 +156,7 @@ void check_model(const fs::path& folder, Report& report) {
     add_parts(targets, parameter, DType::f32, nullptr);
     count += ir::num_elements(parameter.shape);
   }
+  for (const auto& constant : trace.constants()) add_parts(targets, constant, DType::f32, nullptr);
   report.head.push_back(
       fmt::format("model: {}, {} parameters", published.model_type, with_commas(count)));
   checkpoint::compare_hf(folder, published_key_map(decoder), targets);

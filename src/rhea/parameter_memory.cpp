@@ -11,6 +11,7 @@ ParameterMemory::ParameterMemory(const nn::Decoder::Config& decoder) {
   nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
   nn::logits(trace, decoder);
   parameters_ = trace.parameters();
+  parameters_.insert(parameters_.end(), trace.constants().begin(), trace.constants().end());
   const auto bytes = [](const nn::Parameter& parameter) {
     return round_up(ir::num_elements(parameter.shape) * 4, 64);
   };

@@ -25,7 +25,10 @@ void add_parts(std::vector<checkpoint::NamedTensor>& out, const nn::Parameter& p
   for (const auto& part : parameter.parts) {
     checkpoint::NamedTensor made{prefix + part.fqn + suffix, dtype, parameter.shape,
                                  static_cast<char*>(data) + part.row_begin * row_bytes};
-    if (!made.shape.empty()) made.shape[0] = part.row_end - part.row_begin;
+    if (!part.shape.empty())
+      made.shape = part.shape;
+    else if (!made.shape.empty())
+      made.shape[0] = part.row_end - part.row_begin;
     out.push_back(std::move(made));
   }
 }
@@ -39,7 +42,15 @@ checkpoint::KeyMap published_key_map(const nn::Decoder::Config& model) {
     map.tied = {{map.head, names.prefix.empty()
                                ? fmt::format("{}.weight", names.tok_embeddings)
                                : fmt::format("{}.{}.weight", names.prefix, names.tok_embeddings)}};
-  map.ignorable = is_table;
+  std::vector<std::string> skipped;  // layers that the model leaves out
+  for (int64_t i = 0; i < model.num_mtp_layers; ++i)
+    skipped.push_back(fmt::format("{}.{}.{}.", names.prefix, names.layers,
+                                  static_cast<int64_t>(model.layers.size()) + i));
+  map.ignorable = [skipped](const std::string& key) {
+    return is_table(key) ||
+           std::any_of(skipped.begin(), skipped.end(),
+                       [&](const std::string& layer) { return key.starts_with(layer); });
+  };
   return map;
 }
 

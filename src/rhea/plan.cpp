@@ -223,6 +223,8 @@ void print_plan(const TrainerConfig& config, const PlanOptions& options, std::os
   const int64_t tokens = accumulation * step.trace.num_tokens;
   fmt::print(out, "{} {}\n", config.model_spec.name, config.model_spec.flavor);
   fmt::print(out, "  parameters           {}\n", size.num_parameters);
+  if (size.num_active != size.num_parameters)
+    fmt::print(out, "  parameters of a token {}\n", size.num_active);
   fmt::print(
       out,
       "  flops per token      {} (forward and backward, no causal discount, no recomputation)\n",

@@ -2,8 +2,10 @@
 #include "rhea/score.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "rhea/base/aligned.h"
 #include "rhea/base/error.h"
@@ -111,6 +113,45 @@ safetensors::TensorView view(std::string name, std::vector<int64_t> shape, const
           {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}};
 }
 
+// What the model marks, as outputs "<kind>.<layer>" of the graph with their types.
+std::vector<std::pair<std::string, ir::Type>> observe(nn::Trace& trace) {
+  std::vector<std::pair<std::string, ir::Type>> made;
+  for (const auto& one : trace.observed()) {
+    // The layer's number is the last number of the scope.
+    std::string layer;
+    for (const auto part : std::views::split(std::string_view(one.scope), '.')) {
+      const std::string word(part.begin(), part.end());
+      if (!word.empty() &&
+          std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c); }))
+        layer = word;
+    }
+    made.emplace_back(fmt::format("{}.{}", one.kind, layer), one.value.type());
+    trace.graph().output(made.back().first, one.value);
+  }
+  return made;
+}
+
+struct ObservedBuffer {
+  std::string name;
+  ir::Type type;
+  AlignedVector<float> data;  // of 4-byte elements: f32 or i32
+};
+
+// Numbers of experts as I64, ascending in each row; they live in `choices`.
+safetensors::TensorView routing_view(const ObservedBuffer& one,
+                                     std::vector<std::vector<int64_t>>& choices) {
+  const auto count = static_cast<int64_t>(one.data.size());
+  if (one.type.dtype == DType::f32)
+    return view(one.name, one.type.shape, one.data.data(), count * 4);
+  const auto* ids = reinterpret_cast<const int32_t*>(one.data.data());
+  std::vector<int64_t>& sorted = choices.emplace_back(ids, ids + count);
+  const int64_t k = one.type.shape.back();
+  for (int64_t i = 0; i < count; i += k) std::sort(sorted.begin() + i, sorted.begin() + i + k);
+  auto made = view(one.name, one.type.shape, sorted.data(), count * 8);
+  made.dtype = safetensors::ElementType::I64;
+  return made;
+}
+
 }  // namespace
 
 void score(const ScoreOptions& options, ThreadPool& pool) {
@@ -146,6 +187,7 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
       }
     }
   }
+  const auto observed = observe(trace);
   const ir::Graph graph = passes::simplify(traced);
   const auto executable =
       exec::cpu::compile(graph, pool, exec::cpu::make_arena(), {.name = "score"});
@@ -170,9 +212,15 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
     executable->bind_input(input.name, data != nullptr ? data : model.data(input.name));
   }
   executable->bind_output("logits", out_logits.data());
+  std::vector<ObservedBuffer> routing;
+  for (const auto& [name, type] : observed) {
+    routing.push_back(
+        {name, type, AlignedVector<float>(static_cast<size_t>(ir::num_elements(type.shape)))});
+    executable->bind_output(name, routing.back().data.data());
+  }
   if (has_labels) executable->bind_output("loss", &loss);
   if (options.gradients) {
-    for (const auto& parameter : model.parameters()) {
+    for (const auto& parameter : trace.parameters()) {
       auto& buffer = grads[parameter.fqn];
       buffer.resize(static_cast<size_t>(ir::num_elements(parameter.shape)));
       executable->bind_output("grad." + parameter.fqn, buffer.data());
@@ -187,11 +235,13 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
   if (has_labels) results.push_back(view("loss", {}, &loss, 4));
   if (options.gradients) {
     std::vector<checkpoint::NamedTensor> parts;
-    for (const auto& parameter : model.parameters())
+    for (const auto& parameter : trace.parameters())
       add_parts(parts, parameter, DType::f32, grads[parameter.fqn].data(), "grad.");
     for (const auto& part : parts)
       results.push_back(view(part.name, part.shape, part.data, part.num_bytes()));
   }
+  std::vector<std::vector<int64_t>> choices;
+  for (const ObservedBuffer& one : routing) results.push_back(routing_view(one, choices));
   safetensors::write_file(options.output, results);
   if (has_labels)
     log::info("score", "loss {:.6f} over {} labels; written to {}", loss, tokens.num_valid,

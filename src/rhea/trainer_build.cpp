@@ -166,7 +166,11 @@ void Trainer::build_model() {
   const auto options = step_options(config_);
   auto graphs = train_step::build_step_graphs(model, options);
   size_ = models::model_size(model, graphs.parameters, config_.training.seq_len);
-  log::info(kLog, "Model {} size: {} total parameters", name, with_commas(size_.num_parameters));
+  const std::string active = size_.num_active == size_.num_parameters
+                                 ? ""
+                                 : fmt::format(", {} of a token", with_commas(size_.num_active));
+  log::info(kLog, "Model {} size: {} total parameters{}", name, with_commas(size_.num_parameters),
+            active);
   log_recompute(config_.activation_checkpoint);
   write_budget_curve(config_.dump_folder, graphs.budget_curve);
   build_step(std::move(graphs), options);

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/components/safetensors/reader.h"
 
 namespace rhea {
 namespace {
@@ -33,6 +35,35 @@ TEST(Generate, GreedyIdsOfStories260K) {
   EXPECT_EQ(returned, std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()),
                                            ids.end()));
 }
+
+// The token after each of some prompts is the one with the largest logit in Transformers; one
+// generator serves them all, so nothing of a prompt is left for the next.
+class FirstToken : public testing::TestWithParam<std::string> {};
+
+TEST_P(FirstToken, IsTheOneOfTheGolden) {
+  const std::filesystem::path folder =
+      std::filesystem::path(RHEA_SOURCE_DIR "/tests/data/golden/models") / GetParam();
+  const safetensors::File golden(folder / "golden.safetensors");
+  const auto ids = safetensors::read_vector<int64_t>(golden.at("input_ids"));
+  const auto logits = safetensors::read_vector<float>(golden.at("logits"));
+  const int64_t row = golden.at("input_ids").shape[1], vocab = golden.at("logits").shape[2];
+  ThreadPool pool(2);
+  const PublishedModel model(folder);
+  Generator generator(model, row + 1, pool);
+  for (const int64_t length : {row, int64_t{3}, int64_t{1}, row - 2}) {
+    const std::vector<int32_t> prompt(ids.begin(), ids.begin() + length);
+    const float* last = logits.data() + (length - 1) * vocab;
+    const auto expected = static_cast<int32_t>(std::max_element(last, last + vocab) - last);
+    EXPECT_EQ(generator.generate(prompt, 1, {}, {}), std::vector{expected}) << length << " tokens";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixtures, FirstToken,
+                         testing::Values("mixtral", "qwen2_moe", "qwen3_moe_norm", "phimoe",
+                                         "gpt_oss", "deepseek_v2_group", "deepseek_v3",
+                                         "deepseek_v3_noq_yarn", "glm4_moe", "ernie4_5_moe",
+                                         "qwen3_next"),
+                         [](const auto& test) { return test.param; });
 
 // As many tokens as the model has positions for, to the last one, and not one more.
 TEST(Generate, EndsWhereThePositionsEnd) {

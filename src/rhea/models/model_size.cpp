@@ -6,10 +6,14 @@ namespace rhea::models {
 ModelSize model_size(const nn::Decoder::Config& model, const std::vector<nn::Parameter>& parameters,
                      int64_t seq_len) {
   ModelSize size;
-  for (const auto& parameter : parameters) size.num_parameters += ir::num_elements(parameter.shape);
+  for (const auto& parameter : parameters) {
+    const int64_t count = ir::num_elements(parameter.shape);
+    size.num_parameters += count;
+    size.num_active += count / parameter.share.of * parameter.share.used;
+  }
   const int64_t embedding =
       model.tok_embeddings->num_embeddings * model.tok_embeddings->embedding_dim;
-  const int64_t in_products = size.num_parameters - (model.tie_word_embeddings ? 0 : embedding);
+  const int64_t in_products = size.num_active - (model.tie_word_embeddings ? 0 : embedding);
   int64_t attention = 0;
   for (const auto& layer : model.layers)
     attention += layer->attention->score_width() + layer->feed_forward->score_width();

@@ -70,7 +70,8 @@ Value Attention::Config::forward(Trace& trace, Value x_TD) const {
     qkv = qkv_linear->forward(trace, x_TD);
   }
   prepare(trace, qkv);
-  const Value o_TNH = attend(trace, qkv);
+  Value o_TNH = attend(trace, qkv);
+  if (qkv.gate_TNH.valid()) o_TNH = o_TNH * ops::logistic(qkv.gate_TNH);
   const Value joined = ops::reshape(o_TNH, {o_TNH.dim(0), o_TNH.dim(1) * o_TNH.dim(2)});
   return call(trace, names->wo, *wo, joined);
 }

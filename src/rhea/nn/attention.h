@@ -8,7 +8,8 @@
 namespace rhea::nn {
 
 struct Attention {
-  // wo(attention(rope(norm(q)), rope(norm(k)), v)); an empty slot leaves its step out
+  // wo(attention(rope(norm(q)), rope(norm(k)), v)), the attention's output times sigmoid(gate)
+  // where the projections make a gate; an empty slot leaves its step out
   struct Config : Branch::Config {
     const DecoderNames* names = &kNativeNames;
     Slot<QKV::Config> qkv_linear;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rhea/base/error.h"
+#include "rhea/nn/mla.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::nn {
@@ -79,7 +80,10 @@ int64_t Decoder::Config::max_positions() const {
   if (learned_positions) bound(pos_embeddings->num_embeddings - position_offset);
   for (const auto& layer : layers) {
     const auto* attention = layer->attention.as<Attention::Config>();
-    const auto* rope = attention == nullptr ? nullptr : attention->rope.as<RopeFields>();
+    const auto* latent = layer->attention.as<LatentAttention::Config>();
+    const auto* rope = attention != nullptr ? attention->rope.as<RopeFields>()
+                       : latent != nullptr  ? latent->rope.as<RopeFields>()
+                                            : nullptr;
     if (rope != nullptr && !rope->spec().depends_on_length()) bound(rope->max_position_embeddings);
   }
   return limit;

@@ -48,6 +48,10 @@ struct Decoder {
     double logit_scale = 1;
     double logit_softcap = 0;  // c tanh(logit / c), 0 = none
 
+    // Layers that published files hold behind the last one, for predicting more than one token;
+    // they are not part of this model.
+    int64_t num_mtp_layers = 0;
+
     int64_t vocab_size() const { return tok_embeddings->num_embeddings; }
     // Longest row that the rotary and learned positions allow; 0 = any.
     int64_t max_positions() const;

@@ -14,6 +14,8 @@ struct Branch {
     // Heads * (elements of a query + elements of a value): what a pair of tokens costs in
     // attention. 0 where tokens do not meet.
     virtual int64_t score_width() const { return 0; }
+    // Generation passes the prompt token by token, too: a recurrence.
+    virtual bool one_token_at_a_time() const { return false; }
     // Hidden width of a feed-forward, for reports; 0 where there is none.
     virtual int64_t hidden_dim() const { return 0; }
   };

@@ -66,7 +66,9 @@ RopeSpec RopeFields::spec() const {
           .mscale_all_dim = mscale_all_dim,
           .attention_factor = attention_factor,
           .short_factor = short_factor,
-          .long_factor = long_factor};
+          .long_factor = long_factor,
+          .short_mscale = short_mscale,
+          .long_mscale = long_mscale};
 }
 
 void RopeFields::fields(Visitor& v) {
@@ -88,6 +90,8 @@ void RopeFields::fields(Visitor& v) {
   v("attention_factor", attention_factor, "replaces the magnitude, 0 = computed");
   v("short_factor", short_factor, "longrope: divisors up to the original context");
   v("long_factor", long_factor, "longrope: divisors beyond it");
+  v("short_mscale", short_mscale, "longrope: magnitude up to the original context, 0 = computed");
+  v("long_mscale", long_mscale, "longrope: magnitude beyond it");
 }
 
 Value RopeFields::rotate(Trace& trace, Value x_TNH, bool interleaved) const {

@@ -68,6 +68,7 @@ struct RopeFields : RoPE::Config {
   bool truncate = true;
   double mscale = 0, mscale_all_dim = 0, attention_factor = 0;
   std::vector<double> short_factor, long_factor;
+  double short_mscale = 0, long_mscale = 0;
 
   RopeSpec spec() const override;
   void fields(Visitor& v) override;

@@ -13,6 +13,7 @@ struct QKV {
     int64_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
     struct Result {
       Value q_TNH, k_TKH, v_TKH;
+      Value gate_TNH = {};  // of the attention's output, before its sigmoid; not valid: none
     };
     virtual Result forward(Trace& trace, Value x_TD) const = 0;
     void fields(Visitor& v) override;

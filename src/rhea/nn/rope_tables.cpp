@@ -150,9 +150,11 @@ std::vector<double> inverse_frequencies(const RopeSpec& spec, int64_t length) {
   return w;
 }
 
-double magnitude(const RopeSpec& spec) {
+double magnitude(const RopeSpec& spec, int64_t length) {
   if (spec.scaling != Scaling::yarn && spec.scaling != Scaling::longrope) return 1;
   if (spec.attention_factor != 0) return spec.attention_factor;
+  if (spec.scaling == Scaling::longrope && spec.short_mscale != 0)
+    return static_cast<double>(length) > spec.original_max ? spec.long_mscale : spec.short_mscale;
   if (spec.scaling == Scaling::longrope)
     return spec.factor <= 1 ? 1
                             : std::sqrt(1 + std::log(spec.factor) / std::log(spec.original_max));
@@ -165,7 +167,7 @@ double magnitude(const RopeSpec& spec) {
 void fill_tables(const RopeSpec& spec, int64_t positions, int64_t length, float* cos_SP,
                  float* sin_SP) {
   const auto w = inverse_frequencies(spec, length);
-  const double scale = magnitude(spec);
+  const double scale = magnitude(spec, length);
   for (int64_t s = 0; s < positions; ++s) {
     for (size_t i = 0; i < w.size(); ++i) {
       const float angle = static_cast<float>(s) * static_cast<float>(w[i]);

@@ -27,6 +27,8 @@ struct RopeSpec {
   double mscale = 0, mscale_all_dim = 0;          // yarn, 0 = not given
   double attention_factor = 0;                    // replaces the magnitude, 0 = not given
   std::vector<double> short_factor, long_factor;  // R/2 entries each
+  // longrope: magnitudes up to original_max positions and beyond, 0 = computed from factor
+  double short_mscale = 0, long_mscale = 0;
 
   bool operator==(const RopeSpec&) const = default;
   // True when the tables depend on the longest position of the batch.
@@ -42,8 +44,8 @@ RopeSpec::Scaling parse_scaling(const std::string& name);
 
 // w_i for a batch whose longest position is length-1 (only read by dynamic and longrope).
 std::vector<double> inverse_frequencies(const RopeSpec& spec, int64_t length);
-// What cos and sin are multiplied with.
-double magnitude(const RopeSpec& spec);
+// What cos and sin are multiplied with, for such a batch.
+double magnitude(const RopeSpec& spec, int64_t length = 0);
 // cos and sin, f32 [positions, R/2] each. The angle is pos * w_i in f32, as the published models
 // compute it.
 void fill_tables(const RopeSpec& spec, int64_t positions, int64_t length, float* cos_SP,

@@ -34,20 +34,34 @@ Value Trace::declare(Parameter parameter) {
 }
 
 Value Trace::parameter(std::string_view name, Shape shape, const Init& init) {
-  Parameter made{fqn(name), std::move(shape), {}};
+  Parameter made{fqn(name), std::move(shape), {}, {}};
   made.parts = {{made.fqn, 0, made.shape.empty() ? 1 : made.shape[0], init}};
   return declare(std::move(made));
 }
 
-Value Trace::parameter(std::string_view name, Shape shape, const std::vector<PartSpec>& parts) {
-  Parameter made{fqn(name), std::move(shape), {}};
+Value Trace::parameter(std::string_view name, Shape shape, const std::vector<PartSpec>& parts,
+                       TokenShare share) {
+  Parameter made{.fqn = fqn(name), .shape = std::move(shape), .parts = {}, .share = share};
   int64_t row = 0;
   for (const auto& part : parts) {
-    made.parts.push_back({fqn(part.name), row, row + part.rows, part.init});
+    made.parts.push_back({fqn(part.name), row, row + part.rows, part.init, part.shape});
     row += part.rows;
   }
   RHEA_CHECK(row == made.shape[0], "{}: parts cover {} of {} rows", made.fqn, row, made.shape[0]);
   return declare(std::move(made));
+}
+
+Value Trace::constant(std::string_view name, Shape shape, const Init& init) {
+  Parameter made{fqn(name), std::move(shape), {}};
+  made.parts = {{made.fqn, 0, made.shape.empty() ? 1 : made.shape[0], init}};
+  if (const auto* input = graph_.find_input(made.fqn)) return {&graph_, input->value};
+  const Value value = graph_.input(made.fqn, {DType::f32, made.shape});
+  constants_.push_back(std::move(made));
+  return value;
+}
+
+void Trace::observe(std::string_view kind, Value value) {
+  observed_.push_back({std::string(kind), graph_.scope_name(graph_.current_scope()), value});
 }
 
 Value Trace::parameter_input(const Parameter& parameter) const {
@@ -65,6 +79,19 @@ Value Trace::cached(std::string_view name, Value rows_TKH) {
       ops::dynamic_update_slice(graph_.input(input, type), rows_TKH, cache_start_);
   graph_.output("new." + input, updated, input);
   return updated;
+}
+
+Value Trace::state(std::string_view name, const ir::Type& type) {
+  RHEA_CHECK(options_.cached, "a state outside generation");
+  // 0 at the first position, 1 at all others, whatever lies in memory there.
+  const Value started =
+      ops::minimum(ops::convert(cache_start_, DType::f32), graph_.constant(1, {DType::f32, {}}));
+  return graph_.input("cache." + fqn(name), type) * ops::broadcast_in_dim(started, type.shape, {});
+}
+
+void Trace::update_state(std::string_view name, Value value) {
+  const std::string input = "cache." + fqn(name);
+  graph_.output("new." + input, value, input);
 }
 
 std::string Trace::rope_input(size_t index, std::string_view kind) {

@@ -21,12 +21,19 @@ struct ParameterPart {
   std::string fqn;
   int64_t row_begin = 0, row_end = 0;
   Init init;
+  Shape shape = {};  // in checkpoints; empty: that of the rows
+};
+
+// The share of a parameter that one token uses: `used` of `of` experts.
+struct TokenShare {
+  int64_t used = 1, of = 1;
 };
 
 struct Parameter {
   std::string fqn;
   Shape shape;
   std::vector<ParameterPart> parts;  // one with the parameter's own name when it is not fused
+  TokenShare share = {};
 };
 
 // Generation: `num_tokens` new tokens follow `start` tokens that a cache of seq_len rows holds.
@@ -68,8 +75,21 @@ class Trace {
     std::string name;
     int64_t rows;
     Init init;
+    Shape shape = {};  // in checkpoints; empty: `rows` and the parameter's other dims
   };
-  Value parameter(std::string_view name, Shape shape, const std::vector<PartSpec>& parts);
+  Value parameter(std::string_view name, Shape shape, const std::vector<PartSpec>& parts,
+                  TokenShare share = {});
+
+  // A tensor of the checkpoint that is never trained: no gradient, no optimizer state, f32 in every
+  // run, and no parameter where parameters are counted.
+  Value constant(std::string_view name, Shape shape, const Init& init);
+
+  // Marks a value that `rhea score` writes as "<kind>.<layer>", by the layer whose scope is open.
+  void observe(std::string_view kind, Value value);
+  struct Observed {
+    std::string kind, scope;
+    Value value;
+  };
 
   // cos and sin tables f32 [S, pairs] as graph inputs rope.<i>.cos / .sin; equal specs share one
   // pair.
@@ -82,8 +102,14 @@ class Trace {
   // updated in place with the new rows, and the position of the first new row.
   Value cached(std::string_view name, Value rows_TKH);
   Value cache_start() const { return cache_start_; }
+  // Generation only: what a recurrence keeps from one token to the next, graph input
+  // `cache.<scope>.<name>`, 0 at position 0; and what it keeps then.
+  Value state(std::string_view name, const ir::Type& type);
+  void update_state(std::string_view name, Value value);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<Parameter>& constants() const { return constants_; }
+  const std::vector<Observed>& observed() const { return observed_; }
   const std::vector<RopeSpec>& rope_specs() const { return rope_specs_; }
   static std::string rope_input(size_t index, std::string_view kind);  // "rope.0.cos"
   // The graph input of a parameter (its storage, before the cast).
@@ -96,7 +122,8 @@ class Trace {
   ir::Graph& graph_;
   TraceOptions options_;
   Value tokens_, positions_, cache_start_;
-  std::vector<Parameter> parameters_;
+  std::vector<Parameter> parameters_, constants_;
+  std::vector<Observed> observed_;
   std::map<std::string, Value, std::less<>> compute_;  // FQN -> value in the compute dtype
   std::vector<RopeSpec> rope_specs_;
   std::vector<Tables> rope_tables_;

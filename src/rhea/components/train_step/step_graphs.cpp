@@ -145,6 +145,7 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
     nn::Trace trace(traced, options.trace);
     const Value loss = nn::language_model_loss(trace, model, options.num_loss_chunks);
     graphs.parameters = trace.parameters();
+    graphs.constants = trace.constants();
     graphs.rope_specs = trace.rope_specs();
     std::vector<Value> inputs;
     for (const auto& parameter : graphs.parameters) {

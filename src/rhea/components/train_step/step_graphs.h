@@ -32,6 +32,7 @@ struct StepGraphs {
   ir::Graph prepare, microbatch, accumulate, norm, update, evaluate;
   bool update_prepares = false;  // off: prepare runs after each update (pass prepare_in_update)
   std::vector<nn::Parameter> parameters;
+  std::vector<nn::Parameter> constants;  // never trained, f32 (nn::Trace::constant)
   std::vector<nn::RopeSpec> rope_specs;
   GroupAssignment groups;
   DType grad_dtype = DType::f32;   // of grad.<fqn>

@@ -44,6 +44,8 @@ StepMemory memory_of(const StepGraphs& graphs, std::span<const exec::MemoryPlan>
     else if (type.rank() > 0)
       memory.parameters += aligned_bytes(type);
   }
+  for (const auto& constant : graphs.constants)
+    memory.parameters += aligned_bytes({DType::f32, constant.shape});
   for (const auto& out : graphs.prepare.outputs())
     memory.prepared += aligned_bytes(graphs.prepare.type(out.value));
   int64_t scratch = 0;
@@ -101,7 +103,9 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
       pool_(pool),
       ropes_(graphs_.rope_specs, trace.seq_len),
       scalars_(std::make_unique<Scalars>()) {
-  std::vector<std::pair<std::string, ir::Type>> parameters, optimizer;
+  std::vector<std::pair<std::string, ir::Type>> parameters, constants, optimizer;
+  for (const auto& constant : graphs_.constants)
+    constants.emplace_back(constant.fqn, ir::Type{DType::f32, constant.shape});
   for (size_t i = 0; i < graphs_.parameters.size(); ++i) {
     const auto& parameter = graphs_.parameters[i];
     parameters.emplace_back(parameter.fqn, ir::Type{trace.param_dtype, parameter.shape});
@@ -110,6 +114,7 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
                              ir::Type{graphs_.state_dtype, parameter.shape});
   }
   parameters_ = allocate(parameters);
+  if (!constants.empty()) constants_ = allocate(constants);
   optimizer_ = allocate(optimizer);
   const auto tokens = static_cast<size_t>(trace.num_tokens);
   tokens_.resize(tokens);
@@ -142,7 +147,7 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
 
 void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
   const auto find = [&](const std::string& name) -> void* {
-    for (const auto* tensors : {&parameters_, &optimizer_}) {
+    for (const auto* tensors : {&parameters_, &constants_, &optimizer_}) {
       for (const StateTensor& tensor : *tensors) {
         if (tensor.name == name) return tensor.data;
       }
@@ -176,17 +181,17 @@ void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
 }
 
 void TrainStep::initialise(uint64_t seed) {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const auto& parameter = graphs_.parameters[i];
+  const auto draw = [&](const nn::Parameter& parameter, const StateTensor& tensor) {
+    const DType dtype = tensor.type.dtype;
     const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape[0];
     const int64_t row = rows == 0 ? 0 : ir::num_elements(parameter.shape) / rows;
-    for (const auto& part : parameter.parts) {
-      char* data = static_cast<char*>(parameters_[i].data) +
-                   part.row_begin * row * dtype_size(trace_.param_dtype);
-      nn::initialise(data, trace_.param_dtype, (part.row_end - part.row_begin) * row, part.init,
-                     seed, part.fqn, pool_);
-    }
-  }
+    for (const auto& part : parameter.parts)
+      nn::initialise(static_cast<char*>(tensor.data) + part.row_begin * row * dtype_size(dtype),
+                     dtype, (part.row_end - part.row_begin) * row, part.init, seed, part.fqn,
+                     pool_);
+  };
+  for (size_t i = 0; i < parameters_.size(); ++i) draw(graphs_.parameters[i], parameters_[i]);
+  for (size_t i = 0; i < constants_.size(); ++i) draw(graphs_.constants[i], constants_[i]);
   parameters_changed();
 }
 

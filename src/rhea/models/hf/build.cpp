@@ -120,7 +120,8 @@ std::vector<bool> read_sliding_layers(Fields& fields, int64_t n_layers,
 }
 
 int64_t read_window(Fields& fields) {
-  return fields.maybe_integer("sliding_window", kMostPositions).value_or(0);
+  return fields.given("sliding_window") ? fields.integer_from("sliding_window", 0)
+                                        : fields.maybe_integer("sliding_window").value_or(0);
 }
 
 void set_windows(nn::Decoder::Config& model, int64_t window, const std::vector<bool>& sliding) {
@@ -135,6 +136,14 @@ void set_ropes(nn::Decoder::Config& model, const LayerRopes& ropes,
     const bool interleaved = attention.rope.as<nn::ComplexRoPE::Config>() != nullptr;
     attention.rope =
         rotary(sliding[static_cast<size_t>(layer)] ? ropes.sliding : ropes.full, interleaved);
+  });
+}
+
+void norm_full_width(nn::Decoder::Config& model, const DecoderSizes& sizes) {
+  for_each_block(model, [&](auto&, nn::Attention::Config& attention, int64_t) {
+    attention.q_norm = rms_norm(sizes.n_heads * sizes.head_dim, sizes.norm_eps);
+    attention.k_norm = rms_norm(sizes.n_kv_heads * sizes.head_dim, sizes.norm_eps);
+    attention.norm_full_width = true;
   });
 }
 

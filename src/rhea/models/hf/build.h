@@ -46,6 +46,10 @@ void set_windows(nn::Decoder::Config& model, int64_t window, const std::vector<b
 // Which rotary embedding each layer has.
 void set_ropes(nn::Decoder::Config& model, const LayerRopes& ropes,
                const std::vector<bool>& sliding);
+// Norms of q and k over the whole width of their projections.
+void norm_full_width(nn::Decoder::Config& model, const DecoderSizes& sizes);
+// Qwen2's: only with use_sliding_window, and then in the layers from max_window_layers on.
+void read_qwen_windows(Fields& fields, nn::Decoder::Config& model);
 // Every activation of the feed-forwards.
 void set_activation(nn::Decoder::Config& model, const std::string& activation);
 

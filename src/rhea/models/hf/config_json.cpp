@@ -11,6 +11,8 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/config/traverse.h"
 #include "rhea/models/hf/table.h"
+#include "rhea/nn/mla.h"
+#include "rhea/nn/moe.h"
 
 namespace rhea::models::hf {
 namespace {
@@ -72,6 +74,9 @@ void apply(json& document, const Row& row, const RunOverrides& overrides) {
   set("intermediate_size", overrides.intermediate_size);
   set("rms_norm_eps", overrides.norm_eps);
   set("num_experts", overrides.num_experts);
+  // Transformers 5 writes the number of some families under another name.
+  if (overrides.num_experts && document.contains("num_local_experts"))
+    document["num_local_experts"] = *overrides.num_experts;
   set("num_experts_per_tok", overrides.num_experts_per_tok);
   set("moe_intermediate_size", overrides.moe_intermediate_size);
   set("decoder_sparse_step", overrides.decoder_sparse_step);
@@ -95,6 +100,8 @@ void apply_mask(nn::Decoder::Config& model, const std::optional<std::string>& ty
   config::traverse(model, [&](const config::Node& node) {
     if (auto* attention = dynamic_cast<nn::Attention::Config*>(&node.config))
       attention->document_mask = *type == "block_causal";
+    if (auto* latent = dynamic_cast<nn::LatentAttention::Config*>(&node.config))
+      latent->document_mask = *type == "block_causal";
     return true;
   });
 }
@@ -108,11 +115,23 @@ void check_total(nn::Decoder::Config& model, const std::string& origin) {
       total += number(linear->in_features) * number(linear->out_features);
     if (const auto* table = dynamic_cast<const nn::Embedding::Config*>(&node.config))
       total += number(table->num_embeddings) * number(table->embedding_dim);
+    if (const auto* experts = dynamic_cast<const nn::Experts::Config*>(&node.config))
+      total +=
+          3 * number(experts->num_experts) * number(experts->hidden_dim) * number(experts->dim);
     return true;
   });
   if (total > kMostParameters)
     throw Error("{}: its sizes make a model of {:.3g} parameters, more than any machine holds",
                 origin, total);
+}
+
+// Weights that are stored in fewer bits: the model is that of the decoded ones.
+void check_quantization(Fields& fields) {
+  if (!fields.given("quantization_config")) return fields.ignore({"quantization_config"});
+  const std::string method = fields.section("quantization_config").text("quant_method");
+  if (method != "fp8" && method != "mxfp4")
+    throw fields.error(fmt::format(
+        "quantization_config.quant_method '{}' is not supported; supported: fp8, mxfp4", method));
 }
 
 }  // namespace
@@ -131,6 +150,7 @@ PublishedConfig parse_config(std::string_view text, std::string_view origin_view
   const json defaults = json::parse(row.defaults);
   Fields fields(document, defaults, origin, config.notes);
   config.decoder = row.build(fields);
+  check_quantization(fields);
   fields.refuse_unknown();
   apply_mask(config.decoder, overrides.attn_mask_type);
   check_total(config.decoder, origin);

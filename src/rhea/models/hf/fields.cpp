@@ -91,13 +91,17 @@ const json& Fields::required(std::string_view name) {
   return *value;
 }
 
-int64_t Fields::as_integer(std::string_view name, const json& value, int64_t largest) const {
-  const double size = value.is_number() ? value.get<double>() : 0;
+int64_t Fields::as_integer(std::string_view name, const json& value, int64_t largest,
+                           int64_t lowest) const {
+  const auto low = static_cast<double>(lowest);
+  const double size = value.is_number() ? value.get<double>() : low - 1;
   // Some files write whole numbers as 64.0.
-  if (!(size >= 1 && size <= static_cast<double>(largest)) || size > kLargestExact ||
+  if (!(size >= low && size <= static_cast<double>(largest)) || size > kLargestExact ||
       size != static_cast<double>(static_cast<int64_t>(size)))
-    throw Error("{}: {} must be a positive integer of at most {}, got {}", origin_, name, largest,
-                value.dump());
+    throw Error("{}: {} must be a {} of at most {}, got {}", origin_, name,
+                lowest == 1 ? std::string("positive integer")
+                            : fmt::format("integer of at least {}", lowest),
+                largest, value.dump());
   return static_cast<int64_t>(size);
 }
 
@@ -105,6 +109,10 @@ double Fields::as_number(std::string_view name, const json& value) const {
   if (!value.is_number())
     throw Error("{}: {} must be a number, got {}", origin_, name, value.dump());
   return value.get<double>();
+}
+
+int64_t Fields::integer_from(std::string_view name, int64_t lowest) {
+  return as_integer(name, required(name), kMostPositions, lowest);
 }
 
 int64_t Fields::integer(std::string_view name, int64_t largest) {

@@ -36,6 +36,8 @@ class Fields {
   // In the file and not null.
   bool given(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t largest = kLargestSize);
+  // One that may also be as low as `lowest`: counts that may be 0, -1 for the last one.
+  int64_t integer_from(std::string_view name, int64_t lowest);
   std::optional<int64_t> maybe_integer(std::string_view name, int64_t largest = kLargestSize);
   double number(std::string_view name);
   std::optional<double> maybe_number(std::string_view name);
@@ -71,7 +73,8 @@ class Fields {
   // Null: absent or null.
   const nlohmann::json* find(std::string_view name);
   const nlohmann::json& required(std::string_view name);
-  int64_t as_integer(std::string_view name, const nlohmann::json& value, int64_t largest) const;
+  int64_t as_integer(std::string_view name, const nlohmann::json& value, int64_t largest,
+                     int64_t lowest = 1) const;
   double as_number(std::string_view name, const nlohmann::json& value) const;
 
   const nlohmann::json* object_;

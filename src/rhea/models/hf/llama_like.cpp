@@ -1,7 +1,7 @@
 // Llama's blocks with multipliers, layers without rotary embedding, or other pairs.
 #include <array>
 
-#include "rhea/models/hf/build.h"
+#include "rhea/models/hf/moe.h"
 #include "rhea/models/hf/table.h"
 
 namespace rhea::models::hf {
@@ -35,12 +35,8 @@ nn::Decoder::Config smollm3(Fields& fields) {
   return model;
 }
 
-nn::Decoder::Config granite(Fields& fields) {
-  DecoderSizes sizes = read_sizes(fields);
-  sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
-  sizes.mlp_bias = fields.flag("mlp_bias");
-  auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
-  set_activation(model, read_activation(fields));
+// The multipliers of Granite.
+void read_multipliers(Fields& fields, nn::Decoder::Config& model) {
   model.embedding_multiplier = fields.number("embedding_multiplier");
   model.logit_scale = 1 / read_positive(fields, "logits_scaling");
   const double residual = fields.number("residual_multiplier");
@@ -50,6 +46,43 @@ nn::Decoder::Config granite(Fields& fields) {
         block.residual_multiplier = residual;
         attention.scale = scale;
       });
+}
+
+nn::Decoder::Config granite(Fields& fields) {
+  DecoderSizes sizes = read_sizes(fields);
+  sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
+  sizes.mlp_bias = fields.flag("mlp_bias");
+  auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
+  set_activation(model, read_activation(fields));
+  read_multipliers(fields, model);
+  return model;
+}
+
+constexpr nn::DecoderNames granitemoe_names() {
+  nn::DecoderNames names = nn::kHuggingFaceNames;
+  names.feed_forward = "block_sparse_moe";
+  return names;
+}
+constexpr nn::MoeNames kGraniteMoeNames{
+    .router = "router.layer", .w13 = "input_linear.weight", .w2_joined = "output_linear.weight"};
+
+nn::Decoder::Config granitemoe(Fields& fields) {
+  static constexpr nn::DecoderNames kNames = granitemoe_names();
+  DecoderSizes sizes = read_sizes(fields);
+  sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
+  auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim), kNames);
+  read_multipliers(fields, model);
+  Mixture mixture;
+  mixture.names = &kGraniteMoeNames;
+  mixture.router.num_experts = read_experts(fields, {"num_local_experts", "num_experts"});
+  mixture.router.top_k = read_top_k(fields, mixture.router.num_experts);
+  mixture.router.score = "softmax_of_chosen";
+  mixture.hidden_dim = sizes.hidden_dim;
+  nn::JoinedExperts::Config experts;
+  experts.activation = read_activation(fields);
+  mixture.joined = &experts;
+  read_router_losses(fields);
+  set_mixtures(model, mixture, [](int64_t) { return true; });
   return model;
 }
 
@@ -112,6 +145,16 @@ std::span<const Row> llama_like_rows() {
  "attention_bias": false, "mlp_bias": false, "embedding_multiplier": 1, "logits_scaling": 1,
  "residual_multiplier": 1, "attention_multiplier": 1})",
           granite},
+      Row{"granitemoe",
+          {"GraniteMoeForCausalLM"},
+          R"({"hidden_size": 4096, "intermediate_size": 11008,
+ "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000, "rms_norm_eps": 1e-6,
+ "max_position_embeddings": 2048, "hidden_act": "silu", "tie_word_embeddings": false,
+ "attention_bias": false, "embedding_multiplier": 1, "logits_scaling": 1,
+ "residual_multiplier": 1, "attention_multiplier": 1, "num_local_experts": 8,
+ "num_experts_per_tok": 2})",
+          granitemoe,
+          {{"num_experts", "num_local_experts"}}},
       Row{"helium",
           {"HeliumForCausalLM"},
           R"({"hidden_size": 2560, "intermediate_size": 7040,

@@ -37,11 +37,7 @@ nn::Decoder::Config olmo2_decoder(Fields& fields, const DecoderSizes& sizes, con
   auto model = llama_decoder(sizes, rope);
   set_activation(model, read_activation(fields));
   norm_outputs(model);
-  for_each_block(model, [&](auto&, nn::Attention::Config& attention, int64_t) {
-    attention.q_norm = rms_norm(sizes.n_heads * sizes.head_dim, sizes.norm_eps);
-    attention.k_norm = rms_norm(sizes.n_kv_heads * sizes.head_dim, sizes.norm_eps);
-    attention.norm_full_width = true;
-  });
+  norm_full_width(model, sizes);
   return model;
 }
 

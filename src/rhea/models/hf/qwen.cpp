@@ -5,10 +5,8 @@
 #include "rhea/models/hf/table.h"
 
 namespace rhea::models::hf {
-namespace {
 
-// Only with use_sliding_window, and then in the layers from max_window_layers on.
-void read_windows(Fields& fields, nn::Decoder::Config& model) {
+void read_qwen_windows(Fields& fields, nn::Decoder::Config& model) {
   const bool slides = fields.flag("use_sliding_window");
   const int64_t window = read_window(fields);
   const int64_t first = fields.maybe_integer("max_window_layers").value_or(0);
@@ -20,12 +18,14 @@ void read_windows(Fields& fields, nn::Decoder::Config& model) {
   if (has_window) set_windows(model, window, sliding);
 }
 
+namespace {
+
 nn::Decoder::Config qwen2(Fields& fields) {
   DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = true;
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
   set_activation(model, read_activation(fields));
-  read_windows(fields, model);
+  read_qwen_windows(fields, model);
   return model;
 }
 
@@ -35,7 +35,7 @@ nn::Decoder::Config qwen3(Fields& fields) {
   sizes.qk_norm = true;
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
   set_activation(model, read_activation(fields));
-  read_windows(fields, model);
+  read_qwen_windows(fields, model);
   return model;
 }
 

@@ -17,6 +17,7 @@ struct Top {
   std::optional<double> original, default_original;
   double partial = 1;
   std::vector<std::string_view> longrope_names;
+  bool longrope_magnitudes = false;
 };
 
 Top read_top(Fields& fields, int64_t head_dim) {
@@ -63,6 +64,13 @@ void read_scaling(Fields& inner, const Top& top, Scaling scaling, Rope& rope) {
   } else {
     rope.short_factor = inner.numbers("short_factor");
     rope.long_factor = inner.numbers("long_factor");
+    if (top.longrope_magnitudes) {
+      rope.short_mscale = inner.number("short_mscale");
+      rope.long_mscale = inner.number("long_mscale");
+      if (!(rope.short_mscale > 0 && rope.long_mscale > 0))
+        throw inner.error(fmt::format("short_mscale and long_mscale must be above 0, got {} and {}",
+                                      rope.short_mscale, rope.long_mscale));
+    }
   }
 }
 
@@ -118,9 +126,10 @@ const char* place(Fields& fields) {
 }  // namespace
 
 Rope read_rope(Fields& fields, int64_t head_dim,
-               std::initializer_list<std::string_view> longrope_names) {
+               std::initializer_list<std::string_view> longrope_names, bool longrope_magnitudes) {
   Top top = read_top(fields, head_dim);
   top.longrope_names = longrope_names;
+  top.longrope_magnitudes = longrope_magnitudes;
   const char* name = place(fields);
   Fields inner = fields.section(name);
   const Rope rope = read_object(inner, top, fields.given(name));

@@ -10,9 +10,11 @@ namespace rhea::models::hf {
 using Rope = nn::CosSinRoPE::Config;
 
 // `head_dim` times partial_rotary_factor dims turn. Throws Error naming the field.
-// `longrope_names`: what old files of the family call longrope.
+// `longrope_names`: what old files of the family call longrope. `longrope_magnitudes`: longrope has
+// short_mscale and long_mscale.
 Rope read_rope(Fields& fields, int64_t head_dim,
-               std::initializer_list<std::string_view> longrope_names = {});
+               std::initializer_list<std::string_view> longrope_names = {},
+               bool longrope_magnitudes = false);
 
 // For models whose layers differ: of the layer types "full_attention" and "sliding_attention". In
 // the spelling of Transformers 4 scaling applies to full attention only, and rope_local_base_freq,

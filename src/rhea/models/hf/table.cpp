@@ -9,8 +9,9 @@ namespace {
 
 const std::vector<std::span<const Row>>& groups() {
   static const std::vector<std::span<const Row>> kGroups = {
-      llama_rows(), llama_like_rows(), qwen_rows(), gemma_rows(),
-      olmo_rows(),  glm_rows(),        phi3_rows(), cohere_rows(),
+      llama_rows(),   llama_like_rows(), qwen_rows(),     gemma_rows(),
+      olmo_rows(),    glm_rows(),        phi3_rows(),     cohere_rows(),
+      mixtral_rows(), qwen_moe_rows(),   deepseek_rows(), gpt_oss_rows(),
   };
   return kGroups;
 }

@@ -36,5 +36,9 @@ std::span<const Row> olmo_rows();
 std::span<const Row> glm_rows();
 std::span<const Row> phi3_rows();
 std::span<const Row> cohere_rows();
+std::span<const Row> mixtral_rows();
+std::span<const Row> qwen_moe_rows();
+std::span<const Row> deepseek_rows();
+std::span<const Row> gpt_oss_rows();
 
 }  // namespace rhea::models::hf

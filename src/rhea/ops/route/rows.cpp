@@ -3,12 +3,15 @@
 // T tokens, k experts of a token, R = T k rows in the order of experts, D model dim
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 
 #include "rhea/base/error.h"
 #include "rhea/ops/element.h"
 #include "rhea/ops/route/route.h"
+#include "rhea/ops/route/row_loops.h"
 #include "rhea/ops/row.h"
+#include "rhea/ops/row_kernels.h"
 
 namespace rhea::ops {
 namespace {
@@ -85,133 +88,131 @@ std::vector<Type> infer_dots(std::span<const Type> in, const Attrs&) {
 
 struct State {
   int64_t tokens = 0, slots = 0, rows = 0, width = 0;
-  bool weighted = false;
-};
+  int64_t element = 4;
+  bool weighted = false, wide = false;  // wide: weights and sums are f64
+  RowLoops loops{};
 
-template <class T>
-struct Dispatch {
-  using Sum = Accum<T>;
-  static void run(const KernelArgs& args) {
-    const auto& s = *static_cast<const State*>(args.state);
-    const auto* slots = args.in[1].as<const int32_t>();
-    const auto* weights = s.weighted ? args.in[3].as<const Sum>() : nullptr;
-    const int64_t end = std::min(s.rows, args.end * kRowsPerItem);
-    for (int64_t r = args.begin * kRowsPerItem; r < end; ++r) {
-      T* to = args.out[0].as<T>() + r * args.out[0].row_stride;
-      if (slots[r] < 0) {
-        std::fill_n(to, s.width, T{});
-        continue;
-      }
-      const T* from = args.in[0].as<const T>() + slots[r] / s.slots * args.in[0].row_stride;
-      if (!s.weighted) {
-        std::copy_n(from, s.width, to);
-        continue;
-      }
-      const Sum weight = weights[slots[r]];
-      for (int64_t d = 0; d < s.width; ++d)
-        to[d] = static_cast<T>(weight * static_cast<Sum>(from[d]));
-    }
+  double weight(const KernelArgs& args, int64_t slot) const {
+    if (!weighted) return 1;
+    return wide ? args.in[3].as<const double>()[slot]
+                : static_cast<double>(args.in[3].as<const float>()[slot]);
   }
 };
 
-template <class T>
-struct Combine {
-  using Sum = Accum<T>;
-  static void run(const KernelArgs& args) {
-    const auto& s = *static_cast<const State*>(args.state);
-    const auto* rows = args.in[2].as<const int32_t>();
-    const auto* weights = s.weighted ? args.in[3].as<const Sum>() : nullptr;
-    auto* sum = static_cast<Sum*>(args.scratch);
-    std::array<int64_t, kMostSlots> order;
-    const int64_t end = std::min(s.tokens, args.end * kRowsPerItem);
-    for (int64_t t = args.begin * kRowsPerItem; t < end; ++t) {
-      const int32_t* mine = rows + t * s.slots;
-      // Ascending rows are ascending experts.
-      int64_t count = 0;
-      for (int64_t j = 0; j < s.slots; ++j) {
-        if (mine[j] < 0) continue;
-        int64_t at = count++;
-        for (; at > 0 && mine[order[static_cast<size_t>(at - 1)]] > mine[j]; --at)
-          order[static_cast<size_t>(at)] = order[static_cast<size_t>(at - 1)];
-        order[static_cast<size_t>(at)] = j;
-      }
-      std::fill_n(sum, s.width, Sum{0});
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t j = order[static_cast<size_t>(i)];
-        const T* from = args.in[0].as<const T>() + mine[j] * args.in[0].row_stride;
-        const Sum weight = weights != nullptr ? weights[t * s.slots + j] : Sum{1};
-        for (int64_t d = 0; d < s.width; ++d) sum[d] += weight * static_cast<Sum>(from[d]);
-      }
-      T* to = args.out[0].as<T>() + t * args.out[0].row_stride;
-      for (int64_t d = 0; d < s.width; ++d) to[d] = static_cast<T>(sum[d]);
-    }
-  }
-};
+const char* row_of(const State& s, const ir::Buffer& x, int64_t row) {
+  return x.as<const char>() + row * x.row_stride * s.element;
+}
 
-template <class T>
-struct Dots {
-  using Sum = Accum<T>;
-  static void run(const KernelArgs& args) {
-    const auto& s = *static_cast<const State*>(args.state);
-    const auto* rows = args.in[3].as<const int32_t>();
-    constexpr int64_t kParts = 16;  // sums that run side by side, in one order on every CPU
-    const int64_t end = std::min(s.tokens, args.end * kRowsPerItem);
-    for (int64_t t = args.begin * kRowsPerItem; t < end; ++t) {
-      const T* y = args.in[1].as<const T>() + t * args.in[1].row_stride;
-      for (int64_t j = 0; j < s.slots; ++j) {
-        const int64_t row = rows[t * s.slots + j];
-        std::array<Sum, kParts> part{};
-        if (row >= 0) {
-          const T* x = args.in[0].as<const T>() + row * args.in[0].row_stride;
-          int64_t d = 0;
-          for (; d + kParts <= s.width; d += kParts) {
-            for (int64_t i = 0; i < kParts; ++i)
-              part[static_cast<size_t>(i)] +=
-                  static_cast<Sum>(x[d + i]) * static_cast<Sum>(y[d + i]);
-          }
-          for (; d < s.width; ++d) part[0] += static_cast<Sum>(x[d]) * static_cast<Sum>(y[d]);
-        }
-        Sum sum = 0;
-        for (const Sum p : part) sum += p;
-        args.out[0].as<Sum>()[t * s.slots + j] = sum;
-      }
+void run_dispatch(const KernelArgs& args) {
+  const auto& s = *static_cast<const State*>(args.state);
+  const auto* slots = args.in[1].as<const int32_t>();
+  const auto bytes = static_cast<size_t>(s.width * s.element);
+  const int64_t end = std::min(s.rows, args.end * kRowsPerItem);
+  for (int64_t r = args.begin * kRowsPerItem; r < end; ++r) {
+    char* to = args.out[0].as<char>() + r * args.out[0].row_stride * s.element;
+    if (slots[r] < 0) {
+      std::memset(to, 0, bytes);
+      continue;
     }
+    const char* from = row_of(s, args.in[0], slots[r] / s.slots);
+    if (s.weighted)
+      s.loops.scale(from, s.weight(args, slots[r]), to, s.width);
+    else
+      std::memcpy(to, from, bytes);
   }
-};
+}
 
-template <template <class> class Kernel>
-KernelPlan plan_rows(const OpInstance& op, std::span<const Type> order, int64_t width,
-                     bool weighted, bool by_token) {
+// The slots of token t that have a row, ascending by row, which is ascending by expert.
+int64_t sorted_slots(const State& s, const int32_t* rows, int64_t t,
+                     std::array<int64_t, kMostSlots>& sorted) {
+  int64_t count = 0;
+  for (int64_t slot = t * s.slots; slot < (t + 1) * s.slots; ++slot) {
+    if (rows[slot] < 0) continue;
+    int64_t at = count++;
+    for (; at > 0 && rows[sorted[static_cast<size_t>(at - 1)]] > rows[slot]; --at)
+      sorted[static_cast<size_t>(at)] = sorted[static_cast<size_t>(at - 1)];
+    sorted[static_cast<size_t>(at)] = slot;
+  }
+  return count;
+}
+
+void run_combine(const KernelArgs& args) {
+  const auto& s = *static_cast<const State*>(args.state);
+  const auto* rows = args.in[2].as<const int32_t>();
+  std::array<int64_t, kMostSlots> sorted;
+  const int64_t end = std::min(s.tokens, args.end * kRowsPerItem);
+  for (int64_t t = args.begin * kRowsPerItem; t < end; ++t) {
+    std::memset(args.scratch, 0, static_cast<size_t>(s.width * (s.wide ? 8 : 4)));
+    const int64_t count = sorted_slots(s, rows, t, sorted);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t slot = sorted[static_cast<size_t>(i)];
+      s.loops.add(row_of(s, args.in[0], rows[slot]), s.weight(args, slot), args.scratch, s.width);
+    }
+    s.loops.store(args.scratch, args.out[0].as<char>() + t * args.out[0].row_stride * s.element,
+                  s.width);
+  }
+}
+
+void run_dots(const KernelArgs& args) {
+  const auto& s = *static_cast<const State*>(args.state);
+  const auto* rows = args.in[3].as<const int32_t>();
+  const int64_t end = std::min(s.tokens, args.end * kRowsPerItem);
+  for (int64_t slot = args.begin * kRowsPerItem * s.slots; slot < end * s.slots; ++slot) {
+    const double sum = rows[slot] < 0 ? 0
+                                      : s.loops.dot(row_of(s, args.in[0], rows[slot]),
+                                                    row_of(s, args.in[1], slot / s.slots), s.width);
+    if (s.wide)
+      args.out[0].as<double>()[slot] = sum;
+    else
+      args.out[0].as<float>()[slot] = static_cast<float>(sum);
+  }
+}
+
+// f64, for completeness.
+constexpr RowLoops kWideLoops = {
+    [](const void* from, double weight, void* to, int64_t n) {
+      for (int64_t i = 0; i < n; ++i)
+        static_cast<double*>(to)[i] = weight * static_cast<const double*>(from)[i];
+    },
+    [](const void* from, double weight, void* sum, int64_t n) {
+      for (int64_t i = 0; i < n; ++i)
+        static_cast<double*>(sum)[i] += weight * static_cast<const double*>(from)[i];
+    },
+    [](const void* sum, void* to, int64_t n) {
+      std::memcpy(to, sum, static_cast<size_t>(n) * sizeof(double));
+    },
+    [](const void* x, const void* y, int64_t n) {
+      double sum = 0;
+      for (int64_t i = 0; i < n; ++i)
+        sum += static_cast<const double*>(x)[i] * static_cast<const double*>(y)[i];
+      return sum;
+    }};
+
+RowLoops loops_of(DType dtype, Isa isa) {
+  if (dtype == DType::f64) return kWideLoops;
+  const RowLoops* const per_isa[] = RHEA_PER_ISA(kRowLoops);
+  return per_isa[vector_isa(isa)][row_dtype(dtype)];
+}
+
+KernelPlan plan(const OpInstance& op, Isa isa) {
+  const bool dots = op.op == &kSlotDots, by_row = op.op == &kDispatch;
+  const Type &slots = op.in[dots ? 2 : 1], &rows = op.in[dots ? 3 : 2];
   auto state = std::make_shared<State>();
-  state->rows = order[0].shape[0];
-  state->tokens = order[1].shape[0];
-  state->slots = order[1].shape[1];
-  state->width = width;
-  state->weighted = weighted;
+  state->rows = slots.shape[0];
+  state->tokens = rows.shape[0];
+  state->slots = rows.shape[1];
+  state->width = op.in[0].shape[1];
+  state->element = dtype_size(op.in[0].dtype);
+  state->weighted = !dots && op.in.size() == 4;
+  state->wide = op.in[0].dtype == DType::f64;
+  state->loops = loops_of(op.in[0].dtype, isa);
   KernelPlan plan;
-  plan.grid = {div_up(by_token ? state->tokens : state->rows, kRowsPerItem)};
-  plan.scratch_bytes = width * static_cast<int64_t>(sizeof(double));
-  plan.run = dispatch_float(op.in[0].dtype, []<class T>() { return Kernel<T>::run; });
+  plan.grid = {div_up(by_row ? state->rows : state->tokens, kRowsPerItem)};
+  plan.scratch_bytes = state->width * 8;
   plan.state = std::move(state);
-  plan.strided_in = 1;
-  return plan;
-}
-
-KernelPlan plan_dispatch(const OpInstance& op) {
-  auto plan =
-      plan_rows<Dispatch>(op, op.in.subspan(1, 2), op.in[0].shape[1], op.in.size() == 4, false);
-  plan.strided_out = 1;
-  return plan;
-}
-KernelPlan plan_combine(const OpInstance& op) {
-  auto plan =
-      plan_rows<Combine>(op, op.in.subspan(1, 2), op.in[0].shape[1], op.in.size() == 4, true);
-  plan.strided_out = 1;
-  return plan;
-}
-KernelPlan plan_dots(const OpInstance& op) {
-  auto plan = plan_rows<Dots>(op, op.in.subspan(2, 2), op.in[0].shape[1], false, true);
-  plan.strided_in = 3;
+  plan.run = dots ? run_dots : by_row ? run_dispatch : run_combine;
+  plan.strided_in = dots ? 3 : 1;
+  plan.strided_out = dots ? 0 : 1;
   return plan;
 }
 
@@ -341,7 +342,7 @@ const OpDef kDispatch{
         [](const OpInstance& op) {
           return std::string("!td,!r,!t!k") + (op.in.size() == 4 ? ",!t!k" : "") + "->!rd";
         },
-    .cpu = {{"rows", Isa::plain, nullptr, plan_dispatch}},
+    .cpu = kernels_per_isa("rows", plan),
     .cost =
         [](const OpInstance& op) { return cost_of(op, op.out[0].shape[0], op.out[0].shape[1]); },
     .samples = [] { return samples(false, false); },
@@ -356,7 +357,7 @@ const OpDef kCombine{
         [](const OpInstance& op) {
           return std::string("!rd,!r,!t!k") + (op.in.size() == 4 ? ",!t!k" : "") + "->!td";
         },
-    .cpu = {{"rows", Isa::plain, nullptr, plan_combine}},
+    .cpu = kernels_per_isa("rows", plan),
     .cost = [](const OpInstance& op) { return cost_of(op, op.in[0].shape[0], op.in[0].shape[1]); },
     .samples = [] { return samples(true, false); },
     .reference = reference_combine,
@@ -367,7 +368,7 @@ const OpDef kSlotDots{
     .infer = infer_dots,
     .vjp = vjp_dots,
     .shard = [](const OpInstance&) { return std::string("!rd,!td,!r,!t!k->!t!k"); },
-    .cpu = {{"rows", Isa::plain, nullptr, plan_dots}},
+    .cpu = kernels_per_isa("rows", plan),
     .cost = [](const OpInstance& op) { return cost_of(op, op.in[0].shape[0], op.in[0].shape[1]); },
     .samples = [] { return samples(true, true); },
     .reference = reference_dots,

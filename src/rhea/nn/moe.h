@@ -1,0 +1,121 @@
+// Mixture of experts: a router that gives every token to a few of many feed-forwards.
+//
+// T tokens, D model dim, E experts, k experts of a token, R = T k rows in the order of experts,
+// F hidden dim of an expert
+#pragma once
+#include "rhea/nn/feed_forward.h"
+#include "rhea/ops/route/route.h"
+
+namespace rhea::nn {
+
+// What a family calls the parts of a mixture, below the mixture's own scope.
+struct MoeNames {
+  std::string_view router = "gate";  // scope of the router's weight and bias
+  std::string_view correction_bias = "gate.e_score_correction_bias";
+  std::string_view experts = "experts";  // expert e is "<experts>.<e>"
+  std::string_view w1 = "gate_proj", w2 = "down_proj", w3 = "up_proj";  // of one expert
+  std::string_view w13 = "experts.gate_up_proj", w2_joined = "experts.down_proj";
+  std::string_view shared = "shared_experts", shared_gate = "shared_expert_gate";
+};
+extern const MoeNames kHuggingFaceMoeNames;
+
+struct Router {
+  // Which experts a token goes to and with what weight, all in f32:
+  //   s = score of z = x w^T (+ b): softmax or sigmoid over all experts; or the softmax over the
+  //       chosen ones only; or phimoe's sparsemixer
+  //   choice = s + correction bias, in the best groups only; the k largest, ties to the lower index
+  //   weight = s of the chosen (without the bias), normalised to sum 1 when asked, times scale
+  struct Config : rhea::Config {
+    const MoeNames* names = &kHuggingFaceMoeNames;
+    int64_t dim = 0, num_experts = 0, top_k = 1;
+    bool bias = false;
+    std::string score = "softmax";
+    // A constant per expert that takes part in the choice only; an own dim 0 of 1 in some files.
+    bool correction_bias = false, correction_bias_is_row = false;
+    // Groups of neighbouring experts; only the `top_groups` best stay. A group is as good as its
+    // best expert (max: experts of other groups then count 0) or its best two (top2: they are
+    // never chosen before one that stays).
+    int64_t num_groups = 1, top_groups = 1;
+    std::string group_score = "top2";
+    bool normalize = false;
+    double normalize_min = 0;  // the sum is at least this; 0: 1e-20 is added instead
+    double scale = 1;
+    double jitter = 0;  // sparsemixer: experts further below the best than this share drop out
+    InitConfig init;
+
+    struct Result {
+      Value weights_Tk;  // f32
+      Value experts_Tk;  // i32
+    };
+    virtual Result forward(Trace& trace, Value x_TD) const;
+    void fields(Visitor& v) override;
+
+   private:
+    Value logits(Trace& trace, Value x_TD) const;
+    Result chosen_by_score(Trace& trace, Value z_TE) const;
+    Result sparsemixer(Value z_TE) const;
+    Value allowed_experts(Value choice_TE) const;
+  };
+};
+
+struct Experts {
+  // x_RD -> y_RD, every row by the expert that `order` says.
+  struct Config : rhea::Config {
+    const MoeNames* names = &kHuggingFaceMoeNames;
+    int64_t num_experts = 0, top_k = 1, dim = 0, hidden_dim = 0;
+    virtual Value forward(Trace& trace, Value x_RD, const ops::ExpertOrder& order) const = 0;
+    void fields(Visitor& v) override;
+  };
+};
+
+struct SplitExperts {
+  // w2(activation(w1 x) * (w3 x)) with w1, w3 [E,F,D] and w2 [E,D,F], of which checkpoints hold one
+  // matrix per expert.
+  struct Config : Experts::Config {
+    std::string activation = "silu";
+    InitConfig w1_init, w2_init, w3_init;
+    Value forward(Trace& trace, Value x_RD, const ops::ExpertOrder& order) const override;
+    void fields(Visitor& v) override;
+
+   private:
+    Value weight(Trace& trace, std::string_view name, int64_t rows, int64_t columns,
+                 const InitConfig& init) const;
+  };
+};
+
+struct JoinedExperts {
+  // The experts of a layer as checkpoints of some families hold them, gate and up as one tensor.
+  struct Config : Experts::Config {
+    std::string activation = "silu";  // "clamped_swiglu": gpt-oss
+    // false: w13 [E,2F,D], gate rows first, and w2 [E,D,F]. true: w13 [E,D,2F] with gate and up in
+    // turn, and w2 [E,F,D].
+    bool transposed = false;
+    bool bias = false;
+    double alpha = 1.702, limit = 7;  // clamped_swiglu
+    InitConfig w13_init, w2_init;
+    Value forward(Trace& trace, Value x_RD, const ops::ExpertOrder& order) const override;
+    void fields(Visitor& v) override;
+
+   private:
+    Value product(Trace& trace, std::string_view name, Value x, int64_t width,
+                  const InitConfig& init, const ops::ExpertOrder& order) const;
+    Value hidden(Value y) const;
+  };
+};
+
+struct MoE {
+  // sum over the chosen experts, ascending by number, of weight * expert(x), plus
+  // shared(x) * sigmoid(shared_gate(x)). An empty slot of shared experts leaves that part out.
+  struct Config : Branch::Config {
+    Slot<Router::Config> router;
+    Slot<Experts::Config> experts;
+    Slot<Branch::Config> shared_experts;
+    bool gates_shared = false;
+    Slot<Linear::Config> shared_gate;  // unused without gates_shared
+    Value forward(Trace& trace, Value x_TD) const override;
+    int64_t hidden_dim() const override { return experts->hidden_dim; }
+    void fields(Visitor& v) override;
+  };
+};
+
+}  // namespace rhea::nn
