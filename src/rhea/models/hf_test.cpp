@@ -319,6 +319,22 @@ TEST(Table, RopeSettings) {
   expect_refused(config, "partial_rotary_factor", 0.001, "rotated dims");
 }
 
+// theta * alpha^(R/(R-2)), for every length.
+TEST(Table, HunYuansDynamicIsAFixedTheta) {
+  json config = small("hunyuan_v1_dense");
+  config["head_dim"] = 128;
+  config["rope_scaling"] = {{"type", "dynamic"}, {"alpha", 1000.0},       {"factor", 1.0},
+                            {"mscale", 1.0},     {"mscale_all_dim", 1.0}, {"beta_fast", 32}};
+  const auto spec = rope_of(decoder_of(config)).spec();
+  EXPECT_NEAR(spec.theta, 11158839.925, 1e-2);
+  EXPECT_FALSE(spec.depends_on_length());
+  config["rope_scaling"].erase("alpha");
+  config["rope_scaling"]["factor"] = 2.0;
+  EXPECT_THAT([&] { decoder_of(config); }, testing::ThrowsMessage<Error>(HasSubstr("mscale")));
+  expect_refused(small("hunyuan_v1_dense"), "rope_scaling", {{"type", "dynamic"}, {"alpha", 0}},
+                 "alpha must be above 0");
+}
+
 TEST(Table, ValuesThatAreNotSupportedAreNamed) {
   expect_refused(small("qwen2"), "use_mrope", true, "use_mrope");
   expect_refused(small("gemma"), "use_bidirectional_attention", true,

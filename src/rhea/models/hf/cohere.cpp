@@ -41,6 +41,15 @@ nn::Decoder::Config cohere(Fields& fields) {
 nn::Decoder::Config cohere2(Fields& fields) {
   DecoderSizes sizes;
   auto model = cohere_decoder(fields, sizes);
+  // What published files say of the only form there is.
+  fields.only({{"use_qk_norm", "false"},
+               {"use_parallel_block", "true"},
+               {"use_gated_activation", "true"},
+               {"use_embedding_sharing", "true"},
+               {"rotary_pct", "1"},
+               {"position_embedding_type", "\"rope_gptj\""},
+               {"order_of_interleaved_layers", "\"local_attn_first\""}});
+  fields.ignore({"use_parallel_embedding"});
   const int64_t pattern = fields.integer("sliding_window_pattern");
   const auto sliding = read_sliding_layers(
       fields, sizes.n_layers, [&](int64_t layer) { return (layer + 1) % pattern != 0; });

@@ -52,6 +52,9 @@ class Fields {
 
   // The value must be absent, null or what the text says in JSON: "false", "0".
   void only(std::string_view name, std::string_view harmless);
+  void only(std::initializer_list<std::pair<std::string_view, std::string_view>> values) {
+    for (const auto& [name, harmless] : values) only(name, harmless);
+  }
   // No effect on what training computes here.
   void ignore(std::initializer_list<std::string_view> names);
   // Probabilities of dropout, which is not applied: a warning where one is not 0.

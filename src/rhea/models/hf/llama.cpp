@@ -82,7 +82,7 @@ nn::Decoder::Config apertus(Fields& fields) {
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   sizes.qk_norm = true;
   fields.only("hidden_act", "\"xielu\"");
-  fields.only("mlp_bias", "false");
+  fields.only({{"mlp_bias", "false"}, {"qk_norm", "true"}, {"post_norm", "false"}});
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim), kNames);
   set_plain_feed_forward(model, up_down_names(), nn::XieluFeedForward::Config());
   return model;

@@ -117,7 +117,17 @@ nn::Decoder::Config hunyuan_v1_dense(Fields& fields) {
   DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   sizes.qk_norm = true;
-  auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim), kNames);
+  // What published files repeat of the family's other models.
+  fields.only({{"use_qk_norm", "true"},
+               {"use_rotary_pos_emb", "true"},
+               {"use_cla", "false"},
+               {"mlp_bias", "false"},
+               {"add_classification_head", "false"},
+               {"norm_type", "\"rms\""}});
+  fields.ignore({"attention_head_dim", "cla_share_factor", "class_num", "dense_list", "pool_type",
+                 "org_vocab_size", "im_start_id", "im_end_id", "im_newline_id", "mask_init_id",
+                 "text_start_id", "text_end_id", "image_token_id"});
+  auto model = llama_decoder(sizes, read_alpha_rope(fields, sizes.head_dim), kNames);
   set_activation(model, read_activation(fields));
   for_each_block(model, [](auto&, nn::Attention::Config& attention, int64_t) {
     attention.norm_after_rope = true;

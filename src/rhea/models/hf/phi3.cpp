@@ -9,7 +9,11 @@ namespace {
 
 nn::Decoder::Config phi3(Fields& fields) {
   const DecoderSizes sizes = read_sizes(fields);
-  fields.only("attention_bias", "false");
+  fields.only({{"attention_bias", "false"},
+               {"mlp_bias", "false"},
+               {"lm_head_bias", "false"},
+               {"full_attn_mod", "1"},
+               {"interpolate_factor", "1"}});
   fields.dropout({"resid_pdrop", "embd_pdrop"});
   // Files of the first release call long rope "su", and later ones "yarn".
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim, {"su", "yarn"}));

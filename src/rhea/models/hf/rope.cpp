@@ -1,5 +1,7 @@
 #include "rhea/models/hf/rope.h"
 
+#include <cmath>
+
 namespace rhea::models::hf {
 namespace {
 
@@ -162,6 +164,27 @@ LayerRopes read_layer_ropes(Fields& fields, int64_t head_dim) {
   }
   settings.refuse_unknown();
   return {checked(fields, ropes.full), checked(fields, ropes.sliding)};
+}
+
+Rope read_alpha_rope(Fields& fields, int64_t head_dim) {
+  Fields inner = fields.section(place(fields));
+  const auto old_type = inner.maybe_text("type");
+  if (inner.maybe_text("rope_type").value_or(old_type.value_or("")) != "dynamic" ||
+      !inner.given("alpha"))
+    return read_rope(fields, head_dim);
+  const Top top = read_top(fields, head_dim);
+  const double alpha = inner.number("alpha");
+  if (!(alpha > 0)) throw inner.error(fmt::format("alpha must be above 0, got {}", alpha));
+  Rope rope;
+  rope.max_position_embeddings = top.context;
+  rope.dim = head_dim;
+  const auto dim = static_cast<double>(head_dim);
+  rope.theta = top.theta.value_or(inner.number_or("rope_theta", top.default_theta)) *
+               std::pow(alpha, dim / (dim - 2));
+  // Settings of other scalings that these files repeat.
+  inner.ignore({"factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "rope_theta"});
+  inner.refuse_unknown();
+  return checked(fields, rope);
 }
 
 }  // namespace rhea::models::hf

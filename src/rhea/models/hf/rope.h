@@ -24,4 +24,8 @@ struct LayerRopes {
 };
 LayerRopes read_layer_ropes(Fields& fields, int64_t head_dim);
 
+// HunYuan's files call a fixed factor of theta "dynamic": alpha^(R/(R-2)). Other settings are as
+// above.
+Rope read_alpha_rope(Fields& fields, int64_t head_dim);
+
 }  // namespace rhea::models::hf
