@@ -20,11 +20,7 @@ int cmd_eval(Args args) {
                  "folder with config.json, safetensors and tokenizer, or step-N of a run")
       ->required();
   app.add_option("--tokenizer", options.tokenizer, "another tokenizer than the model's");
-  app.add_option("--dataset", options.dataset, "data set")->capture_default_str();
-  app.add_option("--dataset_path,--dataset-path", options.dataset_path,
-                 "file, folder or glob of the data set");
-  app.add_option("--text_field,--text-field", options.text_field, "column of the text")
-      ->capture_default_str();
+  add_dataset_options(app, options.dataset, options.dataset_path, options.text_field);
   app.add_flag("--whole_files,--whole-files", options.whole_files,
                "data set text: a document is a file, not a block up to a blank line");
   app.add_option("--max_documents,--max-documents", options.max_documents, "0: all")

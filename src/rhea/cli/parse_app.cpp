@@ -30,6 +30,14 @@ CLI::Validator in_range(T low, T high, const char* kind) {
 CLI::Validator integer_in(int64_t low, int64_t high) { return in_range(low, high, "integer"); }
 CLI::Validator number_in(double low, double high) { return in_range(low, high, "number"); }
 
+void add_dataset_options(CLI::App& app, std::string& dataset, std::optional<std::string>& path,
+                         std::string& text_field) {
+  app.add_option("--dataset", dataset, "data set")->capture_default_str();
+  app.add_option("--dataset_path,--dataset-path", path, "file, folder or glob of the data set");
+  app.add_option("--text_field,--text-field", text_field, "column of the text")
+      ->capture_default_str();
+}
+
 std::optional<int> parse(CLI::App& app, Args args) {
   std::vector<std::string> words(args.rbegin(), args.rend());  // CLI11 takes them from the back
   try {

@@ -24,11 +24,7 @@ void add_code_options(CLI::App& command, data::TokenizerCodeOptions& options) {
 }
 
 void add_train_options(CLI::App& command, data::TokenizerTrainOptions& options) {
-  command.add_option("--dataset", options.dataset, "data set")->capture_default_str();
-  command.add_option("--dataset_path,--dataset-path", options.dataset_path,
-                     "file, folder or glob of the data set");
-  command.add_option("--text_field,--text-field", options.text_field, "column of the text")
-      ->capture_default_str();
+  add_dataset_options(command, options.dataset, options.dataset_path, options.text_field);
   command.add_option("--vocab_size,--vocab-size", options.vocab_size, "entries, specials included")
       ->capture_default_str();
   command
@@ -59,11 +55,7 @@ struct ShardWords {
 void add_shard_options(CLI::App& command, ShardWords& words) {
   data::DataLoaderOptions& data = words.options.data;
   command.add_option("--tokenizer", words.options.tokenizer, "folder or file")->required();
-  command.add_option("--dataset", data.dataset, "data set")->capture_default_str();
-  command.add_option("--dataset_path,--dataset-path", data.dataset_path,
-                     "file, folder or glob of the data set");
-  command.add_option("--text_field,--text-field", data.text_field, "column of the text")
-      ->capture_default_str();
+  add_dataset_options(command, data.dataset, data.dataset_path, data.text_field);
   command.add_flag("--whole_files,--whole-files", data.text_whole_files,
                    "data set text: a document is a file, not a block up to a blank line");
   command.add_option("--seq_len,--seq-len", data.seq_len, "tokens per row")

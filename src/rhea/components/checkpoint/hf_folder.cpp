@@ -27,6 +27,7 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
                                            "vocab.txt",
                                            "tokenizer.model",
                                            "spiece.model",
+                                           "sentencepiece.bpe.model",
                                            "chat_template.jinja",
                                            "chat_template.json"};
 

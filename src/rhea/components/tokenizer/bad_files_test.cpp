@@ -132,6 +132,17 @@ TEST_F(TokenizerFolder, word_lists_are_whole_words_or_berts_pieces) {
   EXPECT_EQ(load()->encode("The the"), (std::vector<int32_t>{0, 1}));
 }
 
+TEST_F(TokenizerFolder, tokens_of_older_programs_lie_beside_the_vocabulary) {
+  write("vocab.json", R"({"a":0,"b":1,"ab":2})");
+  write("merges.txt", "#version: 0.2\na b\n");
+  write("added_tokens.json", R"({"<x>":5})");
+  write("tokenizer_config.json", "{}");
+  EXPECT_EQ(load()->encode("ab<x>a"), (std::vector<int32_t>{2, 5, 0}));
+  write("added_tokens.json", R"({"<x>":"5"})");
+  EXPECT_THAT([&] { load(); },
+              testing::ThrowsMessage<Error>(HasSubstr("<x>: expected a token id")));
+}
+
 TEST_F(TokenizerFolder, the_map_of_special_tokens_fills_in_for_the_config) {
   write("vocab.json", R"({"[UNK]":0,"<s>":1,"</s>":2,"<p>":3})");
   write("special_tokens_map.json",

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
@@ -39,6 +40,21 @@ std::optional<TokenizerConfig> read_config(const fs::path& folder, Warnings& war
   if (const fs::path chat = folder / "chat_template.jinja"; fs::exists(chat))
     config->chat_template = read_file(chat);
   return config;
+}
+
+// Tokens that older programs kept beside the vocabulary: {"token": id}.
+void add_legacy_tokens(const fs::path& path, TokenizerConfig& config) {
+  if (!fs::exists(path)) return;
+  const Json json = parse_json(read_file(path), path.string());
+  const JsonField root(json, path.string() + ": ");
+  for (const auto& [content, id] : root.object().items()) {
+    const auto is_same = [&](const AddedToken& token) { return token.content == content; };
+    if (std::any_of(config.added_tokens.begin(), config.added_tokens.end(), is_same)) continue;
+    AddedToken token;
+    token.id = JsonField(id, root.where() + content).id();
+    token.content = content;
+    config.added_tokens.push_back(std::move(token));
+  }
 }
 
 // The older form of byte-level BPE: a vocabulary, merges one a line, and a class name that stands
@@ -164,28 +180,28 @@ std::shared_ptr<const Tokenizer> load_folder(const fs::path& path, Warnings& war
     throw Error(
         "tokenizer: {} does not exist; give a folder with tokenizer.json or the file itself",
         path.string());
-  const auto exists = [&](const char* name) { return fs::exists(path / name); };
-  const std::optional<fs::path> tiktoken = find_by_extension(path, ".tiktoken");
-  const bool json = exists("tokenizer.json");
-  const bool merges = exists("vocab.json") && exists("merges.txt");
-  const bool model = exists("tokenizer.model");
-  const bool words = exists("vocab.json") || exists("vocab.txt");
-  if (!json && !merges && !model && !tiktoken && !words)
+  const auto find = [&](std::initializer_list<const char*> names) -> std::optional<fs::path> {
+    for (const char* name : names)
+      if (fs::exists(path / name)) return path / name;
+    return std::nullopt;
+  };
+  const auto json = find({"tokenizer.json"});
+  const auto merges = find({"vocab.json"}) ? find({"merges.txt"}) : std::nullopt;
+  auto model = find({"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"});
+  if (!model) model = find_by_extension(path, ".tiktoken");
+  const auto words = find({"vocab.json", "vocab.txt"});
+  if (!json && !merges && !model && !words)
     throw Error(
         "tokenizer: {} holds neither tokenizer.json, vocab.json with merges.txt, tokenizer.model, "
-        "a *.tiktoken file, vocab.json nor vocab.txt",
+        "spiece.model, sentencepiece.bpe.model, a *.tiktoken file, vocab.json nor vocab.txt",
         path.string());
-  const std::optional<TokenizerConfig> config = read_config(path, warnings);
+  std::optional<TokenizerConfig> config = read_config(path, warnings);
+  if (!json && config) add_legacy_tokens(path / "added_tokens.json", *config);
   const TokenizerConfig* config_or_null = config ? &*config : nullptr;
-  const auto build_file = [&](const fs::path& file) {
-    return build(read_file(file), config_or_null, file.string(), warnings);
-  };
-  if (json) return build_file(path / "tokenizer.json");
-  if (merges) return build_from_merges(path, config_or_null, warnings);
-  if (model) return build_file(path / "tokenizer.model");
-  if (tiktoken) return build_file(*tiktoken);
-  return build_from_words(path / (exists("vocab.json") ? "vocab.json" : "vocab.txt"),
-                          config_or_null, warnings);
+  if (!json && merges) return build_from_merges(path, config_or_null, warnings);
+  if (!json && !model) return build_from_words(*words, config_or_null, warnings);
+  const fs::path file = json ? *json : *model;
+  return build(read_file(file), config_or_null, file.string(), warnings);
 }
 
 // Runs `load`; what it warns of goes to `warnings`, or to the log.
