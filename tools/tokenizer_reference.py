@@ -240,8 +240,9 @@ def random_tokenizer(rng, kind=None, small=False):
     normalizer = random_normalizer(rng) if rng.random() < 0.6 else None
     pre_tokenizer = random_pre_tokenizer(rng) if rng.random() < 0.8 else None
     decoder = random_decoder(rng) if rng.random() < 0.8 else None
-    if normalizer and "ByteLevel" in str(normalizer) and "=first" in str(pre_tokenizer) or "ByteLevel" in str(pre_tokenizer) and "=first" in str(pre_tokenizer):
-        # Rhea's Metaspace asks where a piece begins, the package where the character begins that a byte comes from.
+    parts = str(normalizer) + str(pre_tokenizer)
+    if "=first" in parts and ("ByteLevel" in parts or "Prepend" in parts or parts.count("Metaspace") > 1):
+        # Rhea's Metaspace asks where a piece begins, the package where the character begins that its first byte comes from.
         pre_tokenizer = None
     saved = train(rng, kind, texts, normalizer, pre_tokenizer, small)
     tokenizer = Tokenizer.from_str(json.dumps(saved))

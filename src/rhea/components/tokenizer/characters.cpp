@@ -52,6 +52,9 @@ int32_t script_run(char32_t code_point) {
   if (code_point == ' ' || !is_known_in(9, code_point)) return -1;
   // The mark that lengthens a vowel of katakana has no script of its own.
   if (code_point == 0x30fc) return USCRIPT_HAN;
+  // Characters that Unicode has given another script since.
+  if (code_point == 0x0589) return USCRIPT_COMMON;
+  if (code_point == 0x0953 || code_point == 0x0954) return USCRIPT_DEVANAGARI;
   UErrorCode status = U_ZERO_ERROR;
   const UScriptCode script = uscript_getScript(static_cast<UChar32>(code_point), &status);
   if (U_FAILURE(status))
