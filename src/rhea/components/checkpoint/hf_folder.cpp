@@ -27,7 +27,6 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
                                            "vocab.txt",
                                            "tokenizer.model",
                                            "spiece.model",
-                                           "sentencepiece.bpe.model",
                                            "chat_template.jinja",
                                            "chat_template.json"};
 

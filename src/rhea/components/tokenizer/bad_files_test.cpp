@@ -132,6 +132,24 @@ TEST_F(TokenizerFolder, word_lists_are_whole_words_or_berts_pieces) {
   EXPECT_EQ(load()->encode("The the"), (std::vector<int32_t>{0, 1}));
 }
 
+// The class of a folder with SentencePiece's file alone says what stands around a text.
+TEST_F(TokenizerFolder, classes_of_sentencepiece_add_what_transformers_adds) {
+  write("tokenizer.model",
+        read_file(RHEA_SOURCE_DIR "/tests/fuzz/corpus/tokenizer/sentencepiece_bpe"));
+  const auto encode = [&](const std::string& config) {
+    write("tokenizer_config.json", config);
+    return load()->encode("the");
+  };
+  const std::vector<int32_t> bare = encode("{}");
+  std::vector<int32_t> with_bos = bare;
+  with_bos.insert(with_bos.begin(), 1);
+  std::vector<int32_t> with_eos = bare;
+  with_eos.push_back(2);
+  EXPECT_EQ(encode(R"({"tokenizer_class":"LlamaTokenizer"})"), with_bos);
+  EXPECT_EQ(encode(R"({"tokenizer_class":"LlamaTokenizer","add_bos_token":false})"), bare);
+  EXPECT_EQ(encode(R"({"tokenizer_class":"T5Tokenizer"})"), with_eos);
+}
+
 TEST_F(TokenizerFolder, tokens_of_older_programs_lie_beside_the_vocabulary) {
   write("vocab.json", R"({"a":0,"b":1,"ab":2})");
   write("merges.txt", "#version: 0.2\na b\n");

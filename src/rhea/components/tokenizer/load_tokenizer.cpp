@@ -134,6 +134,13 @@ std::shared_ptr<const Tokenizer> build_from_sentencepiece(std::string_view bytes
   };
   if (!roles.bos_token) roles.bos_token = text_of(model.bos_id());
   if (!roles.eos_token) roles.eos_token = text_of(model.eos_id());
+  // What Transformers' classes do without being told.
+  const auto is_class = [&](std::string_view prefix) {
+    return roles.tokenizer_class.starts_with(prefix);
+  };
+  if (!roles.add_bos_token && (is_class("Llama") || is_class("CodeLlama") || is_class("Gemma")))
+    roles.add_bos_token = true;
+  if (!roles.add_eos_token && is_class("T5Tokenizer")) roles.add_eos_token = true;
   Json added = Json::array();
   for (const int32_t id : model.special_ids())
     added.push_back({{"id", id}, {"content", model.vocabulary().token(id)}, {"special", true}});
@@ -187,13 +194,13 @@ std::shared_ptr<const Tokenizer> load_folder(const fs::path& path, Warnings& war
   };
   const auto json = find({"tokenizer.json"});
   const auto merges = find({"vocab.json"}) ? find({"merges.txt"}) : std::nullopt;
-  auto model = find({"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"});
+  auto model = find({"tokenizer.model", "spiece.model"});
   if (!model) model = find_by_extension(path, ".tiktoken");
   const auto words = find({"vocab.json", "vocab.txt"});
   if (!json && !merges && !model && !words)
     throw Error(
         "tokenizer: {} holds neither tokenizer.json, vocab.json with merges.txt, tokenizer.model, "
-        "spiece.model, sentencepiece.bpe.model, a *.tiktoken file, vocab.json nor vocab.txt",
+        "spiece.model, a *.tiktoken file, vocab.json nor vocab.txt",
         path.string());
   std::optional<TokenizerConfig> config = read_config(path, warnings);
   if (!json && config) add_legacy_tokens(path / "added_tokens.json", *config);
