@@ -64,6 +64,39 @@ class DeterminismOfEachType : public Determinism, public testing::WithParamInter
 INSTANTIATE_TEST_SUITE_P(Types, DeterminismOfEachType, testing::Values("float32", "bfloat16"),
                          [](const auto& test) { return std::string(test.param); });
 
+// Experts: rows are shared out by data, sums over a token's experts and over an expert's rows are
+// not.
+class DeterminismOfExperts : public Determinism, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    std::ofstream(temp_.path() / "config.json") << R"({"architectures": ["DeepseekV3ForCausalLM"],
+ "model_type": "deepseek_v3", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+ "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 2048, "q_lora_rank": 32,
+ "kv_lora_rank": 32, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 8,
+ "first_k_dense_replace": 1, "n_routed_experts": 16, "num_experts_per_tok": 4, "n_group": 4,
+ "topk_group": 2, "n_shared_experts": 1, "moe_intermediate_size": 64,
+ "num_nextn_predict_layers": 0})";
+    small_[0] = "--module=hf";
+    small_[1] = "--config=transformers_modeling_backend_full";
+    small_ =
+        support::with_option(small_, std::string("--training.mixed_precision_param=") + GetParam());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Types, DeterminismOfExperts, testing::Values("float32", "bfloat16"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(DeterminismOfExperts, ThreadsAndRecomputationChangeNoBit) {
+  const RunResult one = run({"--executor.num_threads=1", "--activation_checkpoint.mode=none"});
+  for (const char* threads : {"2", "5"})
+    expect_same(one,
+                run({std::string("--executor.num_threads=") + threads,
+                     "--activation_checkpoint.mode=none"}),
+                threads);
+  expect_same(one, run({"--activation_checkpoint.mode=full"}), "computed again");
+  expect_same(one, run({"--activation_checkpoint.mode=none", "--compile.no_enable"}),
+              "interpreted");
+}
+
 TEST_F(Determinism, AnotherSeedIsAnotherRun) {
   const RunResult a = run({});
   const RunResult b =

@@ -51,7 +51,8 @@ const OpDef kInput{
         [](std::span<const Type> in, const Attrs& attrs) {
           auto types = infer_typed(in, attrs);
           const int64_t layout = attrs.i64("layout");
-          if (layout < 0 || layout > 2 || (layout > 0 && types[0].rank() != 2 && types[0].rank() != 3)) {
+          if (layout < 0 || layout > 2 ||
+              (layout > 0 && types[0].rank() != 2 && types[0].rank() != 3)) {
             throw Error(
                 "layout must be 0 (row-major) or, with two or three dims, 1 or 2 (packed), got {} "
                 "for {}",
