@@ -232,6 +232,13 @@ TEST(Table, OverridesOfTheRun) {
   EXPECT_THROW(decoder_of(config, overrides), Error);
 }
 
+// A row's own spelling of a field is what the run's value replaces.
+TEST(Table, OverridesFollowTheRowsSpelling) {
+  RunOverrides overrides;
+  overrides.norm_eps = 1e-3;
+  EXPECT_EQ(decoder_of(small("cohere"), overrides).norm->eps, 1e-3);
+}
+
 TEST(Table, LayerListsAreCutWithTheLayers) {
   json config = small("gemma3_text");
   config["layer_types"] = {"sliding_attention", "full_attention", "sliding_attention",

@@ -62,24 +62,30 @@ void PlainFeedForward::Config::fields(Visitor& v) {
 }
 
 Value XieluFeedForward::Config::activated(Trace& trace, Value x_TF) const {
-  constexpr double kBeta = 0.5;
+  constexpr double kBeta = 0.5, kEps = -1e-6;
   const ir::Scope scope(trace.graph(), "act_fn");
   const Value x = ops::convert(x_TF, DType::f32);
-  const auto constant = [&](double value) { return trace.graph().constant(value, x.type()); };
+  const auto everywhere = [&](Value scalar) {
+    return ops::broadcast_in_dim(ops::reshape(scalar, {1, 1}), x.shape(), {0, 1});
+  };
   // softplus of a parameter that starts so that it gives `start`.
   const auto softplus = [&](std::string_view name, double start) {
     const Value alpha = ops::convert(
         trace.parameter(name, {1}, Init::constant(std::log(std::expm1(start)))), DType::f32);
-    const Value plus = ops::log(ops::add(ops::exponential(alpha), 1.0));
-    return ops::broadcast_in_dim(ops::reshape(plus, {1, 1}), x.shape(), {0, 1});
+    return ops::log(ops::add(ops::exponential(alpha), 1.0));
   };
-  const Value p = softplus("alpha_p", 0.8);
-  const Value n = ops::add(softplus("alpha_n", 0.8 - kBeta), kBeta);
+  const auto constant = [&](std::string_view name, double value) {
+    return ops::reshape(trace.constant(name, {}, Init::constant(value)), {1});
+  };
+  const Value beta = constant("beta", kBeta), eps = constant("eps", kEps);
+  const Value p = everywhere(softplus("alpha_p", 0.8));
+  const Value n = everywhere(softplus("alpha_n", 0.8 - kBeta) + beta);
   const Value above = p * x * x;
   // Bounded, so that what is not chosen is finite.
-  const Value below = n * (ops::add(ops::exponential(ops::minimum(x, constant(-1e-6))), -1.0) - x);
-  const Value chosen = ops::select(ops::compare(x, constant(0), "GT"), above, below);
-  return ops::convert(chosen + ops::multiply(x, kBeta), x_TF.dtype());
+  const Value below = n * (ops::add(ops::exponential(ops::minimum(x, everywhere(eps))), -1.0) - x);
+  const Value zero = trace.graph().constant(0, x.type());
+  const Value chosen = ops::select(ops::compare(x, zero, "GT"), above, below);
+  return ops::convert(chosen + everywhere(beta) * x, x_TF.dtype());
 }
 
 }  // namespace rhea::nn

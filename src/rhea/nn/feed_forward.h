@@ -62,7 +62,8 @@ struct PlainFeedForward {
 
 struct XieluFeedForward {
   // w2(xielu(w1 x)) with two learned numbers, p = softplus(alpha_p) and n = 0.5 +
-  // softplus(alpha_n): p x^2 + x/2 for x > 0, n (exp(x) - 1 - x) + x/2 otherwise; in f32.
+  // softplus(alpha_n): p x^2 + x/2 for x > 0, n (exp(min(x, eps)) - 1 - x) + x/2 otherwise; in
+  // f32. Files hold 0.5 and eps as beta and eps, which are not trained.
   struct Config : PlainFeedForward::Config {
    protected:
     Value activated(Trace& trace, Value x_TF) const override;

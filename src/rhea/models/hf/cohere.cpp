@@ -70,7 +70,8 @@ std::span<const Row> cohere_rows() {
  "num_hidden_layers": 40, "num_attention_heads": 64, "vocab_size": 256000, "layer_norm_eps": 1e-5,
  "max_position_embeddings": 8192, "hidden_act": "silu", "rope_theta": 5e5, "logit_scale": 0.0625,
  "tie_word_embeddings": true, "attention_bias": false, "use_qk_norm": false})",
-          cohere},
+          cohere,
+          {{"rms_norm_eps", "layer_norm_eps"}}},
       Row{"cohere2",
           {"Cohere2ForCausalLM"},
           R"({"hidden_size": 8192, "intermediate_size": 22528,
@@ -78,7 +79,8 @@ std::span<const Row> cohere_rows() {
  "max_position_embeddings": 8192, "hidden_act": "silu", "logit_scale": 0.0625,
  "tie_word_embeddings": true, "attention_bias": false, "sliding_window": 4096,
  "sliding_window_pattern": 4})",
-          cohere2},
+          cohere2,
+          {{"rms_norm_eps", "layer_norm_eps"}}},
   };
   return kRows;
 }
