@@ -277,10 +277,12 @@ void write_hf(const ConvertOptions& options, const fs::path& to) {
                 options.from.string());
   config->second = checkpoint::spell_config(config->second, source.config_name, options.spelling,
                                             main_dtype(source.tensors));
-  constexpr const char* kVocabularies[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
-                                           "vocab.txt"};
-  if (std::ranges::none_of(kVocabularies,
-                           [&](const char* name) { return source.files.contains(name); }))
+  const auto is_vocabulary = [](const auto& file) {
+    const std::string& name = file.first;
+    return name == "tokenizer.json" || name.ends_with(".model") || name.ends_with(".tiktoken") ||
+           name == "vocab.json" || name == "vocab.txt" || name == "tekken.json";
+  };
+  if (std::ranges::none_of(source.files, is_vocabulary))
     log::warning("convert", "There are no tokenizer files beside the model.");
   const size_t num_tensors = source.tensors.size();
   checkpoint::HfFolder folder{.tensors = std::move(source.tensors), .files = source.files};

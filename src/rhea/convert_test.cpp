@@ -156,6 +156,33 @@ TEST_F(Convert, QuantizedTensorsAreDecoded) {
   EXPECT_THAT(read_file(out("plain") / "config.json"), Not(HasSubstr("quantization_config")));
 }
 
+TEST_F(Convert, AModelInFp8Loads) {
+  fs::create_directories(out("fp8"));
+  const std::string name = "model.layers.0.mlp.down_proj.weight";
+  const safetensors::File original(kLlama / "model.safetensors");
+  const std::vector<uint8_t> ones(static_cast<size_t>(original.at(name).num_elements()), 0x38);
+  const std::vector<float> scale = {2};
+  std::vector<safetensors::TensorView> tensors = original.tensors();
+  for (auto& tensor : tensors)
+    if (tensor.name == name) {
+      tensor.dtype = safetensors::ElementType::F8_E4M3;
+      tensor.bytes = std::as_bytes(std::span(ones));
+    }
+  tensors.push_back({name + "_scale_inv",
+                     safetensors::ElementType::F32,
+                     {1, 1},
+                     std::as_bytes(std::span(scale))});
+  safetensors::write_file(out("fp8") / "model.safetensors", tensors);
+  json config = json::parse(read_file(kLlama / "config.json"));
+  config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
+  std::ofstream(out("fp8") / "config.json") << config;
+  const PublishedModel model(out("fp8"));
+  EXPECT_EQ(model.data(name)[7], 2);
+  config["quantization_config"]["quant_method"] = "awq";
+  std::ofstream(out("fp8") / "config.json") << config;
+  EXPECT_THAT(error_of([&] { PublishedModel{out("fp8")}; }), HasSubstr("awq"));
+}
+
 TEST_F(Convert, NothingIsOverwritten) {
   fs::create_directories(out("hf") / "mine");
   EXPECT_THAT(error_of([&] { convert({.from = kLlama, .to = out("hf")}); }),
@@ -166,6 +193,11 @@ TEST_F(Convert, NothingIsOverwritten) {
   EXPECT_THAT(error_of([&] { convert({.from = out("text"), .to = out("x")}); }),
               HasSubstr("no GGUF file"));
   EXPECT_FALSE(fs::exists(out("x")));
+}
+
+TEST_F(Convert, AGgufFileInThePlaceOfAFolderIsPointedHere) {
+  EXPECT_THAT(error_of([&] { PublishedModel{kData / "gguf/llama.gguf"}; }),
+              AllOf(HasSubstr("is a file"), HasSubstr("rhea convert --from")));
 }
 
 TEST_F(Convert, SizesAreParsed) {

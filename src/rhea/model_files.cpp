@@ -11,6 +11,7 @@
 #include "rhea/components/checkpoint/manifest.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_reader.h"
+#include "rhea/components/gguf/file.h"
 
 namespace rhea {
 namespace {
@@ -64,6 +65,11 @@ ModelFolder find_model(const fs::path& folder) {
             .config_name = config.string(),
             .tokenizer = folder};
   if (fs::exists(folder / checkpoint::kManifestName)) return native_checkpoint(folder);
+  if (fs::is_regular_file(folder))
+    throw Error("{} is a file, not the folder of a model{}", folder.string(),
+                gguf::File::is_gguf(folder)
+                    ? "; make one of it with `rhea convert --from FILE --to DIR`"
+                    : "");
   std::vector<std::string> below;
   for (const fs::path& place :
        {folder, folder / "checkpoint", folder / "export", folder / "checkpoint" / "export"})

@@ -313,12 +313,14 @@ TEST(ConfigJson, FieldsThatMayOnlyHaveOneValue) {
        {R"("rope_interleaved": true)", R"("is_encoder_decoder": true)",
         R"("chunk_size_feed_forward": 64)", R"("hidden_act": "xielu")",
         R"("use_sliding_window": true)", R"("quantization_config": {"bits": 4})",
+        R"("quantization_config": {"quant_method": "gptq"})", R"("quantization_config": 4)",
         R"("partial_rotary_factor": 1.5)"}) {
     EXPECT_THROW(hf::parse_config(std::string(kSmall) + ", " + field + "}", "config.json"), Error)
         << field;
   }
   EXPECT_NO_THROW(hf::parse_config(std::string(kSmall) +
                                        R"(, "rope_interleaved": false, "is_llama_config": true,
+  "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
   "is_encoder_decoder": false, "chunk_size_feed_forward": 0, "pretraining_tp": 1})",
                                    "config.json"));
 }

@@ -25,10 +25,14 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
                                            "vocab.json",
                                            "merges.txt",
                                            "vocab.txt",
-                                           "tokenizer.model",
-                                           "spiece.model",
+                                           "tekken.json",
                                            "chat_template.jinja",
                                            "chat_template.json"};
+
+// Of SentencePiece and tiktoken, whose files have many names.
+bool is_vocabulary(const fs::path& file) {
+  return file.extension() == ".model" || file.extension() == ".tiktoken";
+}
 
 std::vector<std::string> names_of(const std::vector<TensorSource>& tensors) {
   std::vector<std::string> names;
@@ -93,13 +97,18 @@ std::string text_of(const fs::path& folder, const char* name) {
 std::map<std::string, std::string> tokenizer_files(const fs::path& from) {
   std::map<std::string, std::string> files;
   if (fs::is_regular_file(from)) {
-    files["tokenizer.json"] = read_file(from);
+    const bool json = from.extension() == ".json";
+    files[json ? "tokenizer.json" : from.filename().string()] = read_file(from);
     return files;
   }
   for (const char* name : kTokenizerFiles) {
     std::string text = text_of(from, name);
     if (!text.empty()) files[name] = std::move(text);
   }
+  if (!fs::is_directory(from)) return files;
+  for (const auto& item : fs::directory_iterator(from))
+    if (is_vocabulary(item.path()) && item.is_regular_file())
+      files[item.path().filename().string()] = read_file(item.path());
   return files;
 }
 

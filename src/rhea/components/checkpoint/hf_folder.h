@@ -15,8 +15,8 @@ namespace rhea::checkpoint {
 // choose experts keep float32, because their last steps are smaller than 16 bits resolve.
 DType export_dtype(std::string_view name, DType stored, DType wanted);
 
-// Texts by file name: the tokenizer files (with chat templates) of a folder, or a tokenizer.json by
-// itself. Empty when there are none.
+// Texts by file name: the tokenizer files (with chat templates) of a folder, or one file by itself,
+// a .json as tokenizer.json. Empty when there are none.
 std::map<std::string, std::string> tokenizer_files(const std::filesystem::path& from);
 // Text of a file of the folder; empty when there is none.
 std::string text_of(const std::filesystem::path& folder, const char* name);

@@ -139,6 +139,12 @@ TEST_F(HfWeights, TheTokenizerOfTheRunIsExported) {
   exported(folder_ / "own/tokenizer.json");
   EXPECT_EQ(read_file(folder_ / "out/tokenizer.json"), "the run's");
   EXPECT_FALSE(fs::exists(folder_ / "out/tokenizer_config.json")) << "the run did not read it";
+  std::ofstream(folder_ / "own/qwen.tiktoken") << "words";
+  exported(folder_ / "own");
+  EXPECT_EQ(read_file(folder_ / "out/qwen.tiktoken"), "words");
+  exported(folder_ / "own/qwen.tiktoken");
+  EXPECT_EQ(read_file(folder_ / "out/qwen.tiktoken"), "words");
+  EXPECT_FALSE(fs::exists(folder_ / "out/tokenizer.json"));
   EXPECT_THAT(exported(folder_ / "empty"), HasSubstr("The export has no tokenizer files"));
 }
 

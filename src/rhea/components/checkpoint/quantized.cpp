@@ -113,11 +113,10 @@ QuantizationConfig read_quantization(const std::filesystem::path& folder) {
   if (!json.is_object()) throw Error("{} is not a JSON object", path.string());
   const auto quantization = json.find("quantization_config");
   if (quantization == json.end() || !quantization->is_object()) return found;
-  if (const auto method = quantization->find("quant_method");
-      method != quantization->end() && *method != "fp8" && *method != "mxfp4" &&
-      *method != "compressed-tensors")
+  const auto method = quantization->value("quant_method", nlohmann::json());
+  if (method != "fp8" && method != "mxfp4" && method != "compressed-tensors")
     throw Error("{}: weights quantized by {} are not read; read are fp8 (in blocks) and mxfp4",
-                path.string(), method->dump());
+                path.string(), method.dump());
   const auto size = quantization->find("weight_block_size");
   if (size == quantization->end() || size->is_null()) return found;
   const bool square = size->is_array() && size->size() == 2 && (*size)[0].is_number_unsigned() &&

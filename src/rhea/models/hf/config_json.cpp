@@ -129,9 +129,12 @@ void check_total(nn::Decoder::Config& model, const std::string& origin) {
 void check_quantization(Fields& fields) {
   if (!fields.given("quantization_config")) return fields.ignore({"quantization_config"});
   const std::string method = fields.section("quantization_config").text("quant_method");
-  if (method != "fp8" && method != "mxfp4")
-    throw fields.error(fmt::format(
-        "quantization_config.quant_method '{}' is not supported; supported: fp8, mxfp4", method));
+  // Which of their formats are read shows when the weights are (components/checkpoint/quantized.h).
+  if (method != "fp8" && method != "mxfp4" && method != "compressed-tensors")
+    throw fields.error(
+        fmt::format("quantization_config.quant_method '{}' is not supported; "
+                    "supported: fp8, mxfp4, compressed-tensors",
+                    method));
 }
 
 }  // namespace
