@@ -236,6 +236,7 @@ std::vector<std::vector<int>> Graph::count_uses() const {
 
 void Graph::push_scope(std::string_view name) {
   scope_stack_.push_back(scope_);
+  if (name.empty()) return;
   const std::string& outer = scope_name(scope_);
   scope_ = intern_scope(outer.empty() ? std::string(name) : fmt::format("{}.{}", outer, name));
 }

@@ -30,7 +30,12 @@ Value Alibi::Config::forward(Trace& trace) const {
   return factor == 1 ? wide_NP : ops::multiply(wide_NP, factor);
 }
 
+void PositionBias::Config::fields(Visitor& v) {
+  v("max_positions", max_positions, "longest sequence the model is made for, 0 = any");
+}
+
 void Alibi::Config::fields(Visitor& v) {
+  PositionBias::Config::fields(v);
   v("n_heads", n_heads, "query heads");
   v("bias_max", bias_max, "exponent of the last slope of 2^m heads");
   v("factor", factor, "of slope * position");

@@ -10,6 +10,9 @@ struct PositionBias {
   // bias[position of key] - bias[position of query] to the scores of head n.
   struct Config : rhea::Config {
     virtual Value forward(Trace& trace) const = 0;
+    // Longest row that the model is made for; 0 = any.
+    int64_t max_positions = 0;
+    void fields(Visitor& v) override;
   };
 };
 

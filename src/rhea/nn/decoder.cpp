@@ -80,6 +80,8 @@ int64_t Decoder::Config::max_positions() const {
   if (learned_positions) bound(pos_embeddings->num_embeddings - position_offset);
   for (const auto& layer : layers) {
     const auto* attention = layer->attention.as<Attention::Config>();
+    if (attention != nullptr && attention->position_bias)
+      bound(attention->position_bias->max_positions);
     const auto* latent = layer->attention.as<LatentAttention::Config>();
     const auto* rope = attention != nullptr ? attention->rope.as<RopeFields>()
                        : latent != nullptr  ? latent->rope.as<RopeFields>()
@@ -94,6 +96,7 @@ Value Decoder::Config::embed(Trace& trace) const {
   if (embedding_multiplier != 1)
     x_TD = round_embedding_multiplier ? ops::multiply(x_TD, embedding_multiplier)
                                       : scaled(x_TD, embedding_multiplier);
+  if (projected) x_TD = call(trace, names->project_in, *project_in, x_TD);
   if (learned_positions) {
     Value places_T = trace.positions();
     if (position_offset != 0)
@@ -113,6 +116,7 @@ Value Decoder::Config::forward(Trace& trace) const {
       x_TD = call(trace, fmt::format("{}", i), *layers[i], x_TD);
   }
   if (norm) x_TD = call(trace, names->norm, *norm, x_TD);
+  if (projected) x_TD = call(trace, names->project_out, *project_out, x_TD);
   if (!names->prefix.empty()) trace.graph().pop_scope();
   return scaled(x_TD, logit_scale);
 }
@@ -141,6 +145,11 @@ void Decoder::Config::fields(Visitor& v) {
   if (learned_positions) {
     v(names->positions, pos_embeddings, "embedding of positions");
     v("position_offset", position_offset, "row of position 0");
+  }
+  v("projected", projected, "the blocks have another width than the embedding");
+  if (projected) {
+    v(names->project_in, project_in, "from the embedding to the blocks");
+    v(names->project_out, project_out, "from the blocks to the head");
   }
   if (embedding_norm) v(names->embedding_norm, embedding_norm, "norm of the embedding");
   v(names->layers, layers, "transformer blocks");

@@ -42,6 +42,10 @@ struct Decoder {
     Slot<Embedding::Config> pos_embeddings;
     int64_t position_offset = 0;
     Slot<Norm::Config> embedding_norm;
+    // The blocks have another width than embedding and head: project_in after the embedding,
+    // project_out before the head.
+    bool projected = false;
+    Slot<Linear::Config> project_in, project_out;
     std::vector<Slot<TransformerBlock::Config>> layers;
     Slot<Norm::Config> norm;
     Slot<Linear::Config> lm_head;

@@ -9,9 +9,11 @@ namespace rhea::nn {
 struct DecoderNames {
   std::string_view prefix;  // before everything but the head: "" or "model"
   std::string_view tok_embeddings, positions, embedding_norm;
+  std::string_view project_in = "project_in", project_out = "project_out";
   std::string_view layers;
   std::string_view attention_norm, post_attention_norm, attention;
-  std::string_view ffn_norm, post_ffn_norm, feed_forward;
+  std::string_view ffn_norm, post_ffn_norm;
+  std::string_view feed_forward;  // "" = its projections lie in the block
   std::string_view norm, lm_head;
   std::string_view qkv;   // scope of the three projections, "" = the attention's own
   std::string_view wqkv;  // the three as one matrix

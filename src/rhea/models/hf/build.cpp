@@ -28,9 +28,7 @@ DecoderSizes read_sizes(Fields& fields, std::string_view eps) {
   sizes.head_dim = head_dim(sizes);
   sizes.hidden_dim = fields.integer("intermediate_size");
   sizes.vocab_size = fields.integer("vocab_size", kLargestVocabulary);
-  sizes.norm_eps = fields.number_or(eps, 1e-5);
-  if (!(sizes.norm_eps >= 0 && sizes.norm_eps <= 1))
-    throw fields.error(fmt::format("{} must lie in [0, 1], got {}", eps, sizes.norm_eps));
+  sizes.norm_eps = read_eps(fields, eps);
   sizes.tied = fields.flag("tie_word_embeddings");
   fields.dropout({"attention_dropout"});
   fields.only("is_encoder_decoder", "false");
@@ -68,6 +66,13 @@ double maybe_positive(Fields& fields, std::string_view name) {
   if (value && !(*value > 0))
     throw fields.error(fmt::format("{} must be above 0, got {}", name, *value));
   return value.value_or(0);
+}
+
+double read_eps(Fields& fields, std::string_view name) {
+  const double eps = fields.number_or(name, 1e-5);
+  if (!(eps >= 0 && eps <= 1))
+    throw fields.error(fmt::format("{} must lie in [0, 1], got {}", name, eps));
+  return eps;
 }
 
 double read_positive(Fields& fields, std::string_view name) {

@@ -20,6 +20,9 @@ int64_t head_dim(const DecoderSizes& sizes);
 // Our name (nn/activation.h) of what the field says; an error lists the known ones.
 std::string read_activation(Fields& fields, std::string_view name = "hidden_act");
 
+// A norm's eps: in [0, 1]; absent: 1e-5.
+double read_eps(Fields& fields, std::string_view name);
+
 // A number that must be above 0; the second gives 0 where it is null or absent.
 double read_positive(Fields& fields, std::string_view name);
 double maybe_positive(Fields& fields, std::string_view name);

@@ -59,7 +59,8 @@ nn::Decoder::Config mixtral(Fields& fields) {
 nn::Decoder::Config phimoe(Fields& fields) {
   DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
-  auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim, {}, true), kSparseNames);
+  auto model = llama_decoder(
+      sizes, read_rope(fields, sizes.head_dim, {.longrope_magnitudes = true}), kSparseNames);
   set_all_windows(fields, model);
   model.lm_head->bias = fields.flag("lm_head_bias");
   const auto norm = layer_norm(sizes.dim, sizes.norm_eps);

@@ -16,7 +16,8 @@ nn::Decoder::Config phi3(Fields& fields) {
                {"interpolate_factor", "1"}});
   fields.dropout({"resid_pdrop", "embd_pdrop"});
   // Files of the first release call long rope "su", and later ones "yarn".
-  auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim, {"su", "yarn"}));
+  auto model =
+      llama_decoder(sizes, read_rope(fields, sizes.head_dim, {.longrope = {"su", "yarn"}}));
   set_activation(model, read_activation(fields));
   set_windows(model, read_window(fields), std::vector<bool>(model.layers.size(), true));
   join_qkv(model);

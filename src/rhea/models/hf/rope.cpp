@@ -22,16 +22,18 @@ struct Top {
   bool longrope_magnitudes = false;
 };
 
-Top read_top(Fields& fields, int64_t head_dim) {
+Top read_top(Fields& fields, int64_t head_dim, const RopeSpelling& spelling = {}) {
   Top top;
   top.head_dim = head_dim;
+  top.longrope_names = spelling.longrope;
+  top.longrope_magnitudes = spelling.longrope_magnitudes;
   top.context = fields.integer("max_position_embeddings", kMostPositions);
-  top.default_theta = fields.number_or("rope_theta", kDefaultTheta);
-  if (fields.given("rope_theta")) top.theta = top.default_theta;
+  top.default_theta = fields.number_or(spelling.theta, kDefaultTheta);
+  if (fields.given(spelling.theta)) top.theta = top.default_theta;
   const auto original = fields.maybe_number("original_max_position_embeddings");
   if (fields.given("original_max_position_embeddings")) top.original = original;
   top.default_original = original;
-  top.partial = fields.number_or("partial_rotary_factor", 1);
+  top.partial = fields.number_or(spelling.partial, 1);
   return top;
 }
 
@@ -127,11 +129,8 @@ const char* place(Fields& fields) {
 
 }  // namespace
 
-Rope read_rope(Fields& fields, int64_t head_dim,
-               std::initializer_list<std::string_view> longrope_names, bool longrope_magnitudes) {
-  Top top = read_top(fields, head_dim);
-  top.longrope_names = longrope_names;
-  top.longrope_magnitudes = longrope_magnitudes;
+Rope read_rope(Fields& fields, int64_t head_dim, const RopeSpelling& spelling) {
+  const Top top = read_top(fields, head_dim, spelling);
   const char* name = place(fields);
   Fields inner = fields.section(name);
   const Rope rope = read_object(inner, top, fields.given(name));

@@ -9,12 +9,15 @@ namespace rhea::models::hf {
 // A value of RopeFields; rows choose the pairs when they put it into a block.
 using Rope = nn::CosSinRoPE::Config;
 
+// What a family's files call the settings.
+struct RopeSpelling {
+  std::vector<std::string_view> longrope = {};  // old names of longrope
+  bool longrope_magnitudes = false;             // longrope has short_mscale and long_mscale
+  std::string_view theta = "rope_theta", partial = "partial_rotary_factor";
+};
+
 // `head_dim` times partial_rotary_factor dims turn. Throws Error naming the field.
-// `longrope_names`: what old files of the family call longrope. `longrope_magnitudes`: longrope has
-// short_mscale and long_mscale.
-Rope read_rope(Fields& fields, int64_t head_dim,
-               std::initializer_list<std::string_view> longrope_names = {},
-               bool longrope_magnitudes = false);
+Rope read_rope(Fields& fields, int64_t head_dim, const RopeSpelling& spelling = {});
 
 // For models whose layers differ: of the layer types "full_attention" and "sliding_attention". In
 // the spelling of Transformers 4 scaling applies to full attention only, and rope_local_base_freq,

@@ -9,9 +9,10 @@ namespace {
 
 const std::vector<std::span<const Row>>& groups() {
   static const std::vector<std::span<const Row>> kGroups = {
-      llama_rows(),   llama_like_rows(), qwen_rows(),     gemma_rows(),
-      olmo_rows(),    glm_rows(),        phi3_rows(),     cohere_rows(),
-      mixtral_rows(), qwen_moe_rows(),   deepseek_rows(), gpt_oss_rows(),
+      llama_rows(),    llama_like_rows(), qwen_rows(),   gemma_rows(),    olmo_rows(),
+      glm_rows(),      phi3_rows(),       cohere_rows(), mixtral_rows(),  qwen_moe_rows(),
+      deepseek_rows(), gpt_oss_rows(),    gpt2_rows(),   gpt_neox_rows(), gptj_rows(),
+      opt_rows(),      bloom_rows(),      falcon_rows(), phi_rows(),      stablelm_rows(),
   };
   return kGroups;
 }

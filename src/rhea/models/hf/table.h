@@ -40,5 +40,13 @@ std::span<const Row> mixtral_rows();
 std::span<const Row> qwen_moe_rows();
 std::span<const Row> deepseek_rows();
 std::span<const Row> gpt_oss_rows();
+std::span<const Row> gpt2_rows();
+std::span<const Row> gpt_neox_rows();
+std::span<const Row> gptj_rows();
+std::span<const Row> opt_rows();
+std::span<const Row> bloom_rows();
+std::span<const Row> falcon_rows();
+std::span<const Row> phi_rows();
+std::span<const Row> stablelm_rows();
 
 }  // namespace rhea::models::hf
