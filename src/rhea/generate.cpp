@@ -47,7 +47,8 @@ int64_t prefill_of(const nn::Decoder::Config& decoder) {
 struct Generator::Impl {
   const PublishedModel& model;
   nn::Decoder::Config decoder;
-  int64_t capacity;
+  int64_t max_tokens;  // prompt and new ones
+  int64_t capacity;    // rows of the cache
   int64_t vocab_size;
   AlignedVector<int32_t> tokens, positions;
   AlignedVector<float> logits;
@@ -57,10 +58,12 @@ struct Generator::Impl {
   int64_t piece;                                              // tokens per pass over the prompt
   std::unique_ptr<exec::cpu::CpuExecutable> prefill, decode;  // prefill: where piece is not 1
 
-  Impl(const PublishedModel& m, int64_t rows, ThreadPool& pool)
+  Impl(const PublishedModel& m, int64_t tokens_wanted, ThreadPool& pool)
       : model(m),
         decoder(without_length_limit(m.decoder())),
-        capacity(rows),
+        max_tokens(tokens_wanted),
+        // Whole pieces of the prompt, so that its padding has rows too.
+        capacity(round_up(tokens_wanted, kPrefill)),
         vocab_size(decoder.vocab_size()),
         tokens(kPrefill),
         positions(kPrefill),
@@ -106,11 +109,20 @@ struct Generator::Impl {
       const auto at = static_cast<size_t>(i);
       tokens[at] =
           i < count ? ids[i] : 0;  // padding lands in rows that real tokens overwrite later
-      positions[at] = static_cast<int32_t>(std::min(first + i, capacity - 1));
+      positions[at] = static_cast<int32_t>(first + std::min(i, count - 1));
     }
     start = static_cast<int32_t>(first);
     executable.run();
     return logits.data() + (count - 1) * vocab_size;
+  }
+
+  // All tokens from the first on, in pieces.
+  const float* run_all(const std::vector<int32_t>& ids) {
+    const auto length = static_cast<int64_t>(ids.size());
+    const float* last = nullptr;
+    for (int64_t first = 0; first < length; first += piece)
+      last = run(ids.data() + first, std::min(piece, length - first), first);
+    return last;
   }
 };
 
@@ -122,8 +134,7 @@ Generator::Generator(const PublishedModel& model, int64_t capacity, ThreadPool& 
         "{} tokens (prompt and new ones together) are asked for, the model has positions for {} "
         "({}); shorten the prompt or ask for fewer tokens",
         capacity, limit, positions > 0 ? "max_position_embeddings" : "as many as are counted");
-  // Whole pieces of the prompt, so that its padding has rows too; never beyond the last position.
-  impl_ = std::make_unique<Impl>(model, round_up(capacity, kPrefill), pool);
+  impl_ = std::make_unique<Impl>(model, capacity, pool);
 }
 Generator::~Generator() = default;
 
@@ -134,24 +145,28 @@ std::vector<int32_t> Generator::generate(const std::vector<int32_t>& prompt, int
   if (prompt.empty())
     throw Error("the prompt has no tokens and the tokenizer has no bos; give a prompt");
   const auto length = static_cast<int64_t>(prompt.size());
-  if (max_new_tokens < 0 || max_new_tokens > impl_->capacity - length)
+  if (max_new_tokens < 0 || max_new_tokens > impl_->max_tokens - length)
     throw Error("{} prompt tokens and {} new ones exceed the cache of {}", length, max_new_tokens,
-                impl_->capacity);
+                impl_->max_tokens);
   for (const int32_t id : prompt) {
     if (id < 0 || id >= impl_->vocab_size)
       throw Error("prompt token {} is outside the vocabulary [0, {})", id, impl_->vocab_size);
   }
-  impl_->ropes->fill(length + max_new_tokens);
-  const float* logits = nullptr;
-  for (int64_t first = 0; first < length; first += impl_->piece)
-    logits = impl_->run(prompt.data() + first, std::min(impl_->piece, length - first), first);
+  std::vector<int32_t> ids = prompt;
+  impl_->ropes->fill(length);
+  const float* logits = impl_->run_all(ids);
   std::vector<int32_t> made;
   for (int64_t i = 0; i < max_new_tokens; ++i) {
     const int32_t id = sample_token(logits, impl_->vocab_size, sampling, static_cast<uint64_t>(i));
     made.push_back(id);
     if (on_token) on_token(id);
     if (std::find(stop.begin(), stop.end(), id) != stop.end()) break;
-    if (i + 1 < max_new_tokens) logits = impl_->run(&id, 1, length + i);
+    if (i + 1 == max_new_tokens) break;
+    ids.push_back(id);
+    // Tables that grow with the length turn the tokens to come, as Transformers does; keys in the
+    // cache keep theirs.
+    const bool stale = impl_->ropes->fill(length + i + 1);
+    logits = stale ? impl_->run_all(ids) : impl_->run(&id, 1, length + i);
   }
   return made;
 }

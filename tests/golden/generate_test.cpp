@@ -65,6 +65,33 @@ INSTANTIATE_TEST_SUITE_P(Mixtures, FirstToken,
                                          "qwen3_next"),
                          [](const auto& test) { return test.param; });
 
+// Of every architecture, as Transformers' generate() makes it (tools/goldens/make_greedy.py).
+class GreedyText : public testing::TestWithParam<std::string> {};
+
+const std::filesystem::path kGolden = RHEA_SOURCE_DIR "/tests/data/golden";
+
+std::vector<std::string> models_with_text() {
+  std::vector<std::string> names;
+  const auto texts = nlohmann::json::parse(std::ifstream(kGolden / "greedy.json"));
+  for (const auto& [name, text] : texts.items()) {
+    if (std::filesystem::exists(kGolden / "models" / name)) names.push_back(name);
+  }
+  return names;
+}
+
+TEST_P(GreedyText, EqualsTransformers) {
+  const auto text = nlohmann::json::parse(std::ifstream(kGolden / "greedy.json")).at(GetParam());
+  const auto prompt = text.at("prompt").get<std::vector<int32_t>>();
+  const auto expected = text.at("greedy").get<std::vector<int32_t>>();
+  ThreadPool pool(2);
+  const PublishedModel model(kGolden / "models" / GetParam());
+  Generator generator(model, static_cast<int64_t>(prompt.size() + expected.size()), pool);
+  EXPECT_EQ(generator.generate(prompt, static_cast<int64_t>(expected.size()), {}, {}), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GreedyText, testing::ValuesIn(models_with_text()),
+                         [](const auto& info) { return info.param; });
+
 // As many tokens as the model has positions for, to the last one, and not one more.
 TEST(Generate, EndsWhereThePositionsEnd) {
   const std::filesystem::path folder = RHEA_SHARED_DIR "/data/golden/models/llama";

@@ -66,7 +66,11 @@ void TransformerBlock::Config::fields(Visitor& v) {
   if (post_attention_norm)
     v(names->post_attention_norm, post_attention_norm, "norm of what attention gives");
   if (ffn_norm) v(names->ffn_norm, ffn_norm, "norm before the feed-forward");
-  v(names->feed_forward, feed_forward, "feed-forward");
+  // Without a scope of its own the feed-forward's projections are children of the block.
+  if (!names->feed_forward.empty())
+    v(names->feed_forward, feed_forward, "feed-forward");
+  else if (feed_forward)
+    feed_forward->fields(v);
   if (post_ffn_norm) v(names->post_ffn_norm, post_ffn_norm, "norm of what the feed-forward gives");
   v("parallel", parallel, "both branches read the block's input");
   v("residual_multiplier", residual_multiplier, "of what a branch adds");

@@ -24,13 +24,28 @@ const float* RopeBuffers::find(std::string_view input) const {
   return nullptr;
 }
 
-void RopeBuffers::fill(int64_t length) {
+namespace {
+
+// The shortest batch that has the tables of one of this length.
+int64_t representative(const RopeSpec& spec, int64_t length) {
+  const auto original = static_cast<int64_t>(spec.original_max);
+  if (spec.scaling == RopeSpec::Scaling::dynamic) return std::max(length, original);
+  if (spec.scaling == RopeSpec::Scaling::longrope) return length > original ? original + 1 : 1;
+  return 0;
+}
+
+}  // namespace
+
+bool RopeBuffers::fill(int64_t length) {
+  bool exchanged = false;
   for (Table& table : tables_) {
-    const int64_t wanted = table.spec.depends_on_length() ? length : 0;
+    const int64_t wanted = representative(table.spec, length);
     if (table.length == wanted) continue;
+    exchanged |= table.length > 0 && table.spec.scaling == RopeSpec::Scaling::longrope;
     fill_tables(table.spec, num_positions_, wanted, table.cos_SP.data(), table.sin_SP.data());
     table.length = wanted;
   }
+  return exchanged;
 }
 
 bool RopeBuffers::depends_on_length() const {

@@ -17,8 +17,8 @@ struct CodeGenQKV {
     static constexpr int64_t kGroups = 4;
     Result forward(nn::Trace& trace, nn::Value x_TD) const override {
       const nn::Value y = call(trace, names->wqkv, *wqkv, x_TD);
-      const int64_t t = y.dim(0), heads = n_heads / kGroups;
-      const nn::Value grouped = ops::reshape(y, {t, kGroups, 3, heads, head_dim});
+      const int64_t t = y.dim(0), per_group = n_heads / kGroups;
+      const nn::Value grouped = ops::reshape(y, {t, kGroups, 3, per_group, head_dim});
       const auto part = [&](int64_t i) {
         return ops::reshape(ops::slice_dim(grouped, 2, i, i + 1), {t, n_heads, head_dim});
       };
