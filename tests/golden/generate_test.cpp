@@ -90,7 +90,7 @@ TEST_P(GreedyText, EqualsTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GreedyText, testing::ValuesIn(models_with_text()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 // As many tokens as the model has positions for, to the last one, and not one more.
 TEST(Generate, EndsWhereThePositionsEnd) {
