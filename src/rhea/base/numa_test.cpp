@@ -1,3 +1,4 @@
+// Lists of nodes, which of them serve this process, and the policy that pages get.
 #include "rhea/base/numa.h"
 
 #include <gmock/gmock.h>

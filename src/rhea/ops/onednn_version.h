@@ -1,3 +1,4 @@
+// Which oneDNN products may go through.
 #pragma once
 #include <string>
 
