@@ -5,6 +5,9 @@
 namespace rhea::recipes {
 namespace {
 
+constexpr const char* kDebugFolder = "./tests/assets/qwen3_debugmodel";
+constexpr const char* kMoeDebugFolder = "./tests/assets/qwen3_moe_debugmodel";
+
 TrainerConfig full() {
   TrainerConfig c;
   c.model_spec = models::deferred_spec("transformers_modeling_backend");
@@ -21,12 +24,56 @@ TrainerConfig full() {
   return c;
 }
 
+TrainerConfig full_moe() {
+  TrainerConfig c = full();
+  c.lr_scheduler.warmup_steps = 200;
+  c.training.steps = 1000;
+  return c;
+}
+
+// Any published config in debug sizes; by default one of the tree, so that no other file is needed.
+TrainerConfig debug_run(const char* folder) {
+  TrainerConfig c = full();
+  c.hf_model = folder;
+  c.metrics.log_freq = 1;
+  c.validator.dataloader.dataset = "debug_text_validation";
+  return c;
+}
+
+TrainerConfig debugmodel() {
+  TrainerConfig c = debug_run(kDebugFolder);
+  c.hf_overrides.dim = 256;
+  c.hf_overrides.n_layers = 2;
+  c.hf_overrides.n_heads = 16;
+  c.hf_overrides.n_kv_heads = 16;
+  return c;
+}
+
+TrainerConfig debugmodel_moe() {
+  TrainerConfig c = debug_run(kMoeDebugFolder);
+  c.hf_overrides.dim = 2048;
+  c.hf_overrides.n_layers = 4;
+  c.hf_overrides.n_heads = 16;
+  c.hf_overrides.n_kv_heads = 8;
+  c.hf_overrides.intermediate_size = 512;
+  c.hf_overrides.num_experts = 8;
+  c.hf_overrides.num_experts_per_tok = 2;
+  c.hf_overrides.moe_intermediate_size = 128;
+  return c;
+}
+
 }  // namespace
 
 void register_transformers_backend(config::ConfigRegistry& registry) {
   constexpr const char* kModule = "transformers_modeling_backend";
   registry.add(kModule, "transformers_modeling_backend_full", full,
-               "the model of hf_model or hf_assets_path (llama, qwen3)");
+               "the model of hf_model or hf_assets_path");
+  registry.add(kModule, "transformers_modeling_backend_debugmodel", debugmodel,
+               "the same cut to 2 layers of width 256; by default a Qwen3 of this tree");
+  registry.add(kModule, "transformers_modeling_backend_full_moe", full_moe,
+               "a published mixture of experts, longer warm-up");
+  registry.add(kModule, "transformers_modeling_backend_debugmodel_moe", debugmodel_moe,
+               "the same cut to 4 layers of 8 experts; by default a Qwen3 of this tree");
   registry.add_alias("hf", kModule);
 }
 

@@ -9,9 +9,11 @@
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/train_step/optimizer_groups.h"
 #include "rhea/config/pattern.h"
 #include "rhea/models/hf/config_json.h"
+#include "rhea/models/hf/override_config.h"
 #include "rhea/models/key_rules.h"
 #include "rhea/models/registry.h"
 #include "rhea/ops/ops.h"
@@ -113,7 +115,12 @@ void check_published_config(const TrainerConfig& config, const nn::Decoder::Conf
   const auto file = folder / "config.json";
   if (!std::filesystem::exists(file)) return;
   try {
-    const auto found = models::hf::differences(model, models::hf::read_config(file));
+    // What the run sets itself is no mistake; weights of other shapes are refused when they load.
+    const bool overridden = config.model_spec.flavor == models::kFromConfig;
+    const auto published = models::hf::override_config(
+        read_file(file), file.string(), overridden ? config.hf_overrides : HfOverridesConfig{});
+    const auto found =
+        models::hf::differences(model, models::hf::parse_config(published.json, file.string()));
     if (found.empty()) return;
     problems.push_back(
         {"checkpoint.initial_load_in_hf", "true",

@@ -84,6 +84,7 @@ ExitCode Trainer::train() {
       metrics_->log_step(current_step_, result.loss, result.max_loss, result.grad_norm,
                          tokens_seen_, rates);
     }
+    if (current_step_ == first && result.updated) log_first_loss(result.loss);
     metrics_->show_progress(current_step_);
     save(current_step_ == config_.training.steps ? checkpoint::SaveReason::last
                                                  : checkpoint::SaveReason::interval);
@@ -105,6 +106,13 @@ ExitCode Trainer::train() {
   log::info(kLog, "Training completed");
   log::info(kLog, "Process group destroyed");
   return ExitCode::ok;
+}
+
+// Beside what it is when every token is equally likely: tells trained weights from random ones.
+void Trainer::log_first_loss(double loss) const {
+  const auto vocab_size = models::decoder(config_.model_spec).vocab_size();
+  log::info(kLog, "First loss: {:.5f} (all {} tokens equally likely: {:.5f})", loss,
+            with_commas(vocab_size), std::log(static_cast<double>(vocab_size)));
 }
 
 bool Trainer::fetch() {

@@ -56,6 +56,7 @@ class Trainer {
   // Fetches the step's microbatches; false when the data have run out.
   bool fetch();
   StepResult train_one_step();
+  void log_first_loss(double loss) const;
   void check_ids(const data::Batch& batch) const;
   void stop_if_non_finite(const StepResult& result);
   void validate();

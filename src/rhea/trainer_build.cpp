@@ -155,6 +155,13 @@ void Trainer::build_model() {
   const auto& model = models::decoder(config_.model_spec);
   const std::string name = fmt::format("{} {}", config_.model_spec.name, config_.model_spec.flavor);
   log::info(kLog, "Building {}", name);
+  if (config_.model_spec.flavor == models::kFromConfig) {
+    const auto run = models::read_run_config(config_);
+    log::info(
+        kLog, "Model structure from {}{}{}", run.file.string(),
+        run.replaced.empty() ? "" : "; replaced by hf_overrides: ", fmt::join(run.replaced, ", "));
+    models::hf::log_notes(models::hf::parse_config(run.json, run.file.string()), run.file.string());
+  }
   const int64_t memory = machine_memory().total;
   log::info(kLog, "CPU capacity: {} with {:.2f}GiB memory", cpu_brand(),
             static_cast<double>(memory) / kGiB);
@@ -242,7 +249,7 @@ void Trainer::build_checkpointer() {
   checkpoint::RunFolders folders{config_.dump_folder, config_.hf_assets_path,
                                  tokenizer_path(config_)};
   hf_config_json_ = is_native ? models::hf::write_config(models::decoder(config_.model_spec))
-                              : read_file(models::config_file(config_));
+                              : models::read_run_config(config_).json;
   folders.hf_config_json = hf_config_json_;
   checkpointer_ = std::make_unique<checkpoint::Checkpointer>(
       config_.checkpoint, folders, make_key_map(config_.model_spec), pool_.get());
@@ -287,10 +294,14 @@ void Trainer::load_checkpoint() {
   TrainState state;
   read_state(loaded.state, state);
   take_seed(state.seed);
+  const auto weights = fmt::format("{} tensors, {} parameters", model_tensors(*step_).size(),
+                                   with_commas(size_.num_parameters));
   if (loaded.source == checkpoint::Loaded::Source::fresh) {
+    log::info(kLog, "Weights: {}, drawn at random", weights);
     step_->initialise(seed_);
     return;
   }
+  log::info(kLog, "Weights: {}, loaded from {}", weights, loaded.path.string());
   // Every load brings all weights; optimizer state that it does not bring stays zero.
   step_->parameters_changed();
   current_step_ = loaded.source == checkpoint::Loaded::Source::resumed ? loaded.step : state.step;

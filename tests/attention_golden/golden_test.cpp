@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "rhea/ops/ops.h"
@@ -120,6 +121,26 @@ TEST(Golden, Attention) {
   const GoldenFile file("attention");
   for (const AttentionCase& c : kAttentionCases)
     for (const DType dtype : {DType::f32, DType::bf16}) check_attention(file, c, dtype);
+}
+
+// Two equal logits and a sink of ln 2: the sink takes half of the softmax.
+TEST(Attention, W16ASinkIsPartOfTheFunction) {
+  ThreadPool pool(1);
+  const Call call(ops::kAttention,
+                  {{DType::f32, {2, 1, 2}},
+                   {DType::f32, {2, 1, 2}},
+                   {DType::f32, {2, 1, 2}},
+                   {DType::i32, {2}},
+                   {DType::f32, {1}}},
+                  {{"scale", 1.0}, {"seq_len", int64_t{2}}, {"has_sink", int64_t{1}}});
+  for (const auto& [sink, weight] : {std::pair{std::log(2.0), 0.25}, std::pair{0.0, 1.0 / 3}})
+    for (const ir::CpuKernel* kernel : usable_kernels(call)) {
+      // Each key's value is a unit vector, so the result of the second token is its weights.
+      const auto out = values_of(
+          run(call, *kernel, {{0, 0, 0, 0}, {1, 2, 3, 4}, {1, 0, 0, 1}, {0, 1}, {sink}}, pool));
+      EXPECT_NEAR(out[0][2], weight, 1e-6) << kernel->name;
+      EXPECT_NEAR(out[0][3], weight, 1e-6) << kernel->name;
+    }
 }
 
 TEST(Golden, Rotary) {

@@ -17,7 +17,7 @@ int cmd_generate(Args args) {
   SamplingOptions sampling;
   int threads = 0;
   bool print_ids = false;
-  CLI::App app("Text from a model folder (llama, qwen3)", "rhea generate");
+  CLI::App app("Text from a model folder", "rhea generate");
   app.add_option("--model", folder,
                  "folder with config.json, safetensors and tokenizer.json, or step-N of a run")
       ->required();

@@ -15,19 +15,18 @@ namespace rhea::cli {
 
 namespace {
 
-// The default path is meant from the root of the source tree. Called from elsewhere, the program
-// finds that root above its own file.
-void find_assets(TrainerConfig& config) {
+// Paths of a recipe begin with ./tests/assets and are meant from the root of the source tree.
+// Called from elsewhere, the program finds that root above its own file.
+void find_asset(std::string& path) {
   namespace fs = std::filesystem;
-  const std::string in_tree = TrainerConfig{}.hf_assets_path;
+  if (!path.starts_with("./tests/assets/") || fs::exists(path)) return;
   std::error_code error;
-  if (config.hf_assets_path != in_tree || fs::exists(in_tree)) return;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   for (fs::path folder = program.parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
-    const fs::path candidate = (folder / in_tree).lexically_normal();
+    const fs::path candidate = (folder / path).lexically_normal();
     if (!fs::exists(candidate, error)) continue;
-    config.hf_assets_path = candidate.string();
+    path = candidate.string();
     return;
   }
 }
@@ -36,7 +35,8 @@ void find_assets(TrainerConfig& config) {
 
 std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
   config::ModelFacts facts;
-  find_assets(config);
+  find_asset(config.hf_assets_path);
+  find_asset(config.hf_model);
   check_passes(config, facts.problems);
   try {
     models::complete_spec(config);

@@ -12,7 +12,7 @@ int cmd_score(Args args) {
   CLI::App app("Logits, loss and gradients of a published model folder on given tokens",
                "rhea score");
   app.add_option("--model", options.model,
-                 "folder with config.json and safetensors (llama, qwen3), or step-N of a run")
+                 "folder with config.json and safetensors, or step-N of a run")
       ->required();
   app.add_option("--input", options.input,
                  "safetensors: input_ids [B,T] int64, optional labels (shifted) and position_ids")

@@ -135,6 +135,11 @@ Reason without_budget(const TrainerConfig& c) {
 Reason without_tokenizer(const TrainerConfig& c) {
   return needs_tokenizer(c) ? kActs : "the data set has ready rows: no text is encoded";
 }
+Reason without_config_json(const TrainerConfig& c) {
+  return c.model_spec.flavor == "from_config"
+             ? kActs
+             : "the sizes of this model do not come from a config.json";
+}
 Reason without_validation(const TrainerConfig& c) {
   return c.validator.enable ? kActs : "validator.enable is off";
 }
@@ -150,6 +155,7 @@ const std::array kRows = {
         }},
     Row{"metrics.save_for_all_ranks",
         [](const TrainerConfig&) -> Reason { return "there is one rank"; }},
+    Row{"hf_overrides.", without_config_json},
     Row{"tokenizer.path",
         [](const TrainerConfig& c) -> Reason {
           return exports_hf(c) ? kActs : without_tokenizer(c);

@@ -31,6 +31,7 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
+    {"--hf_overrides.n_layers 2", "", nullptr, "hf_overrides.n_layers"},
     {"--metrics.save_tb_folder x", "", "--metrics.enable_tensorboard", "metrics.save_tb_folder"},
     {"--metrics.save_for_all_ranks", "", nullptr, "metrics.save_for_all_ranks"},
     {"--tokenizer.path x", "--dataloader.dataset tokens", "", "tokenizer.path"},

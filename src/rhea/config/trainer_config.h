@@ -6,6 +6,7 @@
 #include "rhea/config/sections/compile.h"
 #include "rhea/config/sections/data.h"
 #include "rhea/config/sections/debug.h"
+#include "rhea/config/sections/hf_overrides.h"
 #include "rhea/config/sections/loss.h"
 #include "rhea/config/sections/metrics.h"
 #include "rhea/config/sections/optimizer.h"
@@ -33,6 +34,7 @@ struct TrainerConfig : Config {
   std::string hf_assets_path = "./tests/assets/tokenizer";
   std::string dump_folder = "./outputs";
   std::string hf_model;
+  HfOverridesConfig hf_overrides;
   ProfilerConfig profiler;
   MetricsConfig metrics;
   TokenizerConfig tokenizer;
@@ -58,6 +60,7 @@ struct TrainerConfig : Config {
     v("dump_folder", dump_folder, "root of everything that is written");
     v("hf_model", hf_model,
       "hf module: folder with config.json, or a label (then hf_assets_path has it)");
+    v("hf_overrides", hf_overrides, "numbers that replace those of config.json");
     v("profiler", profiler, "traces and memory snapshots");
     v("metrics", metrics, "what is logged and where");
     v("tokenizer", tokenizer, "from text to ids");

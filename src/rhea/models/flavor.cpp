@@ -1,6 +1,8 @@
 // ModelSpec from a built decoder.
 #include "rhea/models/flavor.h"
 
+#include "rhea/nn/mla.h"
+
 namespace rhea::models {
 
 ModelSpec make_spec(std::string_view family, std::string_view flavor, nn::Decoder::Config model,
@@ -13,6 +15,8 @@ ModelSpec make_spec(std::string_view family, std::string_view flavor, nn::Decode
   for (auto& layer : model.layers) {
     if (auto* attention = layer->attention.as<nn::Attention::Config>())
       attention->document_mask = masks;
+    else if (auto* latent = layer->attention.as<nn::LatentAttention::Config>())
+      latent->document_mask = masks;
   }
   ModelSpec spec;
   spec.name = family;

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "rhea/base/error.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/models/flavor.h"
 #include "rhea/models/hf/build.h"
 #include "rhea/models/hf/config_json.h"
+#include "rhea/models/hf/override_config.h"
 #include "rhea/models/llama3/llama3.h"
 #include "rhea/models/qwen3/qwen3.h"
 
@@ -50,11 +52,18 @@ std::span<const Family> families() {
 
 }  // namespace
 
-std::filesystem::path config_file(const TrainerConfig& config) {
+RunConfigFile read_run_config(const TrainerConfig& config) {
   namespace fs = std::filesystem;
-  if (!config.hf_model.empty() && fs::is_directory(config.hf_model))
-    return fs::path(config.hf_model) / "config.json";
-  return fs::path(config.hf_assets_path) / "config.json";
+  const bool is_folder = !config.hf_model.empty() && fs::is_directory(config.hf_model);
+  RunConfigFile found;
+  found.file = fs::path(is_folder ? config.hf_model : config.hf_assets_path) / "config.json";
+  if (!fs::exists(found.file))
+    throw Error("{} does not exist; set hf_assets_path or hf_model to a folder with a config.json",
+                found.file.string());
+  auto made = hf::override_config(read_file(found.file), found.file.string(), config.hf_overrides);
+  found.json = std::move(made.json);
+  found.replaced = std::move(made.replaced);
+  return found;
 }
 
 const Family& find_family(std::string_view name) {
@@ -76,17 +85,14 @@ ModelSpec deferred_spec(std::string_view family) {
 void complete_spec(TrainerConfig& config) {
   ModelSpec& spec = config.model_spec;
   if (spec.flavor != kFromConfig || spec.model) return;
-  const auto file = config_file(config);
-  if (!std::filesystem::exists(file))
-    throw Error("{} does not exist; set hf_assets_path{} to a folder with a config.json",
-                file.string(), spec.name == kHuggingFace ? " or hf_model" : "");
-  const auto published = hf::read_config(file);
-  hf::log_notes(published, file.string());
+  const RunConfigFile run = read_run_config(config);
+  const auto published = hf::parse_config(run.json, run.file.string());
   const Family& family = find_family(spec.name);
   if (!family.model_type.empty() && published.model_type != family.model_type)
-    throw Error("{}: model_type is '{}', the native {} needs '{}'", file.string(),
+    throw Error("{}: model_type is '{}', the native {} needs '{}'", run.file.string(),
                 published.model_type, spec.name, family.model_type);
-  spec = make_spec(spec.name, kFromConfig, family.build(published), "flex");
+  const bool whole_row = config.hf_overrides.attn_mask_type == "causal";
+  spec = make_spec(spec.name, kFromConfig, family.build(published), whole_row ? "sdpa" : "flex");
 }
 
 const nn::Decoder::Config& decoder(const ModelSpec& spec) {

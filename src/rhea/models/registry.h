@@ -2,7 +2,9 @@
 #pragma once
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "rhea/config/trainer_config.h"
 #include "rhea/models/key_rules.h"
@@ -32,12 +34,18 @@ const Family& find_family(std::string_view name);
 inline constexpr std::string_view kFromConfig = "from_config";
 ModelSpec deferred_spec(std::string_view family);
 
-// Fills a deferred spec from the folder; other specs are left alone. Throws Error naming file and
-// field.
+// Fills a deferred spec from the run's config.json; other specs are left alone. Throws Error naming
+// file and field.
 void complete_spec(TrainerConfig& config);
 
-// Where the run's config.json is looked for: hf_model when it is a folder, else hf_assets_path.
-std::filesystem::path config_file(const TrainerConfig& config);
+// The run's config.json with hf_overrides in it.
+struct RunConfigFile {
+  std::filesystem::path file;  // of hf_model when that is a folder, else of hf_assets_path
+  std::string json;
+  std::vector<std::string> replaced;  // what hf_overrides changed, for the log
+};
+// Throws Error when the file is not there or cannot be read.
+RunConfigFile read_run_config(const TrainerConfig& config);
 
 // The decoder of a complete spec.
 const nn::Decoder::Config& decoder(const ModelSpec& spec);

@@ -53,59 +53,6 @@ const Row& row_of(const json& document, const std::string& origin) {
   return row;
 }
 
-// A layer list of the file is cut with the layers; one that is too short is found by the builder.
-void cut_lists(json& document, size_t n_layers) {
-  for (const char* name : {"layer_types", "no_rope_layers"}) {
-    const auto list = document.find(name);
-    if (list != document.end() && list->is_array() && list->size() > n_layers)
-      list->erase(list->begin() + static_cast<std::ptrdiff_t>(n_layers), list->end());
-  }
-}
-
-void apply(json& document, const Row& row, const RunOverrides& overrides) {
-  const auto set = [&](std::string_view name, const auto& value) {
-    if (value) document[std::string(row.spelling(name))] = *value;
-  };
-  set("hidden_size", overrides.dim);
-  set("num_hidden_layers", overrides.n_layers);
-  set("num_attention_heads", overrides.n_heads);
-  set("num_key_value_heads", overrides.n_kv_heads);
-  set("vocab_size", overrides.vocab_size);
-  set("intermediate_size", overrides.intermediate_size);
-  set("rms_norm_eps", overrides.norm_eps);
-  set("num_experts", overrides.num_experts);
-  // Transformers 5 writes the number of some families under another name.
-  if (overrides.num_experts && document.contains("num_local_experts"))
-    document["num_local_experts"] = *overrides.num_experts;
-  set("num_experts_per_tok", overrides.num_experts_per_tok);
-  set("moe_intermediate_size", overrides.moe_intermediate_size);
-  set("decoder_sparse_step", overrides.decoder_sparse_step);
-  set("norm_topk_prob", overrides.norm_topk_prob);
-  if (overrides.n_layers && *overrides.n_layers > 0)
-    cut_lists(document, static_cast<size_t>(*overrides.n_layers));
-  if (!overrides.rope_theta) return;
-  const auto parameters = document.find("rope_parameters");
-  if (parameters == document.end() || !parameters->is_object())
-    set("rope_theta", overrides.rope_theta);
-  else if (parameters->contains("full_attention"))
-    (*parameters)["full_attention"]["rope_theta"] = *overrides.rope_theta;
-  else
-    (*parameters)["rope_theta"] = *overrides.rope_theta;
-}
-
-void apply_mask(nn::Decoder::Config& model, const std::optional<std::string>& type) {
-  if (!type) return;
-  if (*type != "causal" && *type != "block_causal")
-    throw Error("attn_mask_type '{}' is unknown; known: causal, block_causal", *type);
-  config::traverse(model, [&](const config::Node& node) {
-    if (auto* attention = dynamic_cast<nn::Attention::Config*>(&node.config))
-      attention->document_mask = *type == "block_causal";
-    if (auto* latent = dynamic_cast<nn::LatentAttention::Config*>(&node.config))
-      latent->document_mask = *type == "block_causal";
-    return true;
-  });
-}
-
 // Counted in floating point: sizes that are fine one by one may overflow an integer together.
 void check_total(nn::Decoder::Config& model, const std::string& origin) {
   double total = 0;
@@ -139,29 +86,24 @@ void check_quantization(Fields& fields) {
 
 }  // namespace
 
-PublishedConfig parse_config(std::string_view text, std::string_view origin_view,
-                             const RunOverrides& overrides) {
+PublishedConfig parse_config(std::string_view text, std::string_view origin_view) {
   const std::string origin(origin_view);
-  json document = parse(text, origin);
+  const json document = parse(text, origin);
   if (!document.is_object()) throw Error("{}: expected a JSON object", origin);
   const Row& row = row_of(document, origin);
-  const json as_read = document;
-  apply(document, row, overrides);
   PublishedConfig config;
   config.model_type = row.model_type;
-  config.json = document == as_read ? std::string(text) : document.dump(2) + "\n";
   const json defaults = json::parse(row.defaults);
   Fields fields(document, defaults, origin, config.notes);
   config.decoder = row.build(fields);
   check_quantization(fields);
   fields.refuse_unknown();
-  apply_mask(config.decoder, overrides.attn_mask_type);
   check_total(config.decoder, origin);
   return config;
 }
 
-PublishedConfig read_config(const std::filesystem::path& file, const RunOverrides& overrides) {
-  return parse_config(read_file(file), file.string(), overrides);
+PublishedConfig read_config(const std::filesystem::path& file) {
+  return parse_config(read_file(file), file.string());
 }
 
 void log_notes(const PublishedConfig& config, std::string_view origin) {

@@ -13,27 +13,15 @@ namespace rhea::models::hf {
 
 struct PublishedConfig {
   std::string model_type;
-  std::string json;  // the file's text, overrides applied: an export writes it back
   // Under Hugging Face's names, with the initial distributions of this backend.
   nn::Decoder::Config decoder;
   Notes notes;
 };
 
-// What a run puts in the place of a file's values; nothing: the file's value stays.
-struct RunOverrides {
-  std::optional<int64_t> dim, n_layers, n_heads, n_kv_heads, vocab_size, intermediate_size;
-  std::optional<double> norm_eps, rope_theta;
-  std::optional<int64_t> num_experts, num_experts_per_tok, moe_intermediate_size,
-      decoder_sparse_step;
-  std::optional<bool> norm_topk_prob;
-  std::optional<std::string> attn_mask_type;  // causal or block_causal
-};
-
 // Every field is used, known to have no effect on training, or an error that names it. Absent
 // fields take the class default of the model type. Throws Error naming file, field and value.
-PublishedConfig read_config(const std::filesystem::path& file, const RunOverrides& overrides = {});
-PublishedConfig parse_config(std::string_view json, std::string_view origin,
-                             const RunOverrides& overrides = {});
+PublishedConfig read_config(const std::filesystem::path& file);
+PublishedConfig parse_config(std::string_view json, std::string_view origin);
 
 // What notes says, as lines of the log.
 void log_notes(const PublishedConfig& config, std::string_view origin);

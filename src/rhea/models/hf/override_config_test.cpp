@@ -1,0 +1,108 @@
+// The text before and after, and what is said about it.
+#include "rhea/models/hf/override_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "rhea/base/error.h"
+
+namespace rhea::models::hf {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+json overridden(const char* text, const HfOverridesConfig& overrides) {
+  return json::parse(override_config(text, "config.json", overrides).json);
+}
+
+TEST(OverrideConfig, WithoutNumbersTheTextIsTheSame) {
+  const char* text = "{\"hidden_size\" : 64 , \"n\":1e-6}";
+  const auto made = override_config(text, "config.json", {});
+  EXPECT_EQ(made.json, text);
+  EXPECT_THAT(made.replaced, testing::IsEmpty());
+}
+
+TEST(OverrideConfig, SaysWhatItReplacedAndNothingElseChanges) {
+  HfOverridesConfig o;
+  o.dim = 256;
+  o.n_heads = 16;  // the same as before
+  o.n_kv_heads = 4;
+  const char* text = R"({"hidden_size": 64, "num_attention_heads": 16, "head_dim": 128,
+                         "rms_norm_eps": 1e-6})";
+  const auto made = override_config(text, "config.json", o);
+  EXPECT_EQ(json::parse(made.json),
+            json::parse(R"({"hidden_size": 256, "num_attention_heads": 16, "head_dim": 128,
+                            "rms_norm_eps": 1e-6, "num_key_value_heads": 4})"));
+  EXPECT_THAT(made.replaced,
+              ElementsAre("hidden_size 64 -> 256", "num_key_value_heads absent -> 4"));
+}
+
+// A number under two names would be two numbers.
+TEST(OverrideConfig, KeepsTheSpellingOfTheFile) {
+  HfOverridesConfig o;
+  o.dim = 32, o.n_layers = 3, o.n_heads = 4, o.norm_eps = 1e-3, o.num_experts = 6;
+  EXPECT_EQ(overridden(R"({"n_embd": 8, "n_layer": 1, "n_head": 2, "layer_norm_epsilon": 1e-5,
+                           "num_local_experts": 4})",
+                       o),
+            json::parse(R"({"n_embd": 32, "n_layer": 3, "n_head": 4, "layer_norm_epsilon": 1e-3,
+                            "num_local_experts": 6})"));
+  EXPECT_EQ(overridden(R"({"d_model": 8, "n_layers": 1, "n_heads": 2, "norm_eps": 1e-5,
+                           "n_routed_experts": 4, "num_experts": 4})",
+                       o),
+            json::parse(R"({"d_model": 32, "n_layers": 3, "n_heads": 4, "norm_eps": 1e-3,
+                            "n_routed_experts": 6, "num_experts": 6})"));
+}
+
+TEST(OverrideConfig, ListsWithAnEntryPerLayerAreCut) {
+  HfOverridesConfig o;
+  o.n_layers = 2;
+  const char* text = R"({"num_hidden_layers": 3, "no_rope_layers": [1, 1, 0],
+                         "layer_types": ["a", "b", "c"]})";
+  const auto made = override_config(text, "config.json", o);
+  EXPECT_EQ(json::parse(made.json), json::parse(R"({"num_hidden_layers": 2,
+    "no_rope_layers": [1, 1], "layer_types": ["a", "b"]})"));
+  EXPECT_THAT(made.replaced, testing::Contains("layer_types: the first 2 of 3"));
+}
+
+// W6, and its reverse: theta and the scaling do not touch each other.
+TEST(OverrideConfig, ThetaLeavesTheScalingAlone) {
+  HfOverridesConfig o;
+  o.rope_theta = 5e6;
+  EXPECT_EQ(overridden(R"({"rope_parameters": {"rope_theta": 1e6, "rope_type": "yarn",
+                           "factor": 4}})",
+                       o),
+            json::parse(R"({"rope_parameters": {"rope_theta": 5e6, "rope_type": "yarn",
+                            "factor": 4}})"));
+  EXPECT_EQ(
+      overridden(R"({"rope_theta": 1e6, "rope_scaling": {"type": "linear", "factor": 4}})", o),
+      json::parse(R"({"rope_theta": 5e6, "rope_scaling": {"type": "linear",
+                            "factor": 4}})"));
+  EXPECT_EQ(overridden(R"({"rope_parameters": {"rope_type": "default"}})", o),
+            json::parse(R"({"rope_parameters": {"rope_type": "default", "rope_theta": 5e6}})"));
+  EXPECT_EQ(overridden(R"({"rotary_emb_base": 1e4})", o),
+            json::parse(R"({"rotary_emb_base": 5e6})"));
+  EXPECT_EQ(overridden("{}", o), json::parse(R"({"rope_theta": 5e6})"));
+  // The number of sliding layers and that of full ones: one option cannot mean both.
+  EXPECT_THAT(
+      [&] {
+        overridden(R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6},
+                       "sliding_attention": {"rope_theta": 1e4}}})",
+                   o);
+      },
+      ThrowsMessage<Error>(HasSubstr("a rope_theta for each kind of layer")));
+}
+
+TEST(OverrideConfig, RefusesWhatIsNoObject) {
+  for (const char* text : {"", "[]", "{", "3", "\"x\""})
+    EXPECT_THAT([&] { override_config(text, "config.json", {}); },
+                ThrowsMessage<Error>(HasSubstr("config.json")))
+        << text;
+}
+
+}  // namespace
+}  // namespace rhea::models::hf
