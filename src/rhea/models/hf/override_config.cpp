@@ -83,7 +83,7 @@ class Editor {
       found = true;
     }
     if (found) return;
-    if (has(document_, "rope_parameters"))
+    if (has(document_, "rope_parameters") && document_["rope_parameters"].is_object())
       replace(document_["rope_parameters"], "rope_theta", "rope_parameters.rope_theta", *theta);
     else
       replace(document_, "rope_theta", "rope_theta", *theta);

@@ -97,6 +97,15 @@ TEST(OverrideConfig, ThetaLeavesTheScalingAlone) {
       ThrowsMessage<Error>(HasSubstr("a rope_theta for each kind of layer")));
 }
 
+// What is wrong with them is for the reader of the file to say.
+TEST(OverrideConfig, FieldsOfAWrongTypeAreNoObstacle) {
+  HfOverridesConfig o;
+  o.rope_theta = 5e6, o.n_layers = 1;
+  for (const char* text : {R"({"rope_parameters": true, "layer_types": 3})",
+                           R"({"rope_scaling": [1], "layer_types": "x", "model_type": 4})"})
+    EXPECT_EQ(overridden(text, o).at("rope_theta"), 5e6) << text;
+}
+
 TEST(OverrideConfig, RefusesWhatIsNoObject) {
   for (const char* text : {"", "[]", "{", "3", "\"x\""})
     EXPECT_THAT([&] { override_config(text, "config.json", {}); },
