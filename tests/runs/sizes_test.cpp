@@ -32,9 +32,14 @@ TEST_P(Sizes, PlanKnowsThePublishedCount) {
 INSTANTIATE_TEST_SUITE_P(
     Configs, Sizes,
     testing::Values(
-        Published{"Llama-2-7b-hf", 6738415616}, Published{"Llama-3.1-8B", 8030261248},
-        Published{"Llama-3.2-1B", 1235814400}, Published{"Meta-Llama-3.1-405B", 405853388800},
-        Published{"Mistral-7B-v0.1", 7241732096},
+        Published{"DeepSeek-V2-Lite", 15706484224}, Published{"DeepSeek-V3", 671026404352},
+        Published{"GLM-4.5", 352797814784}, Published{"Mixtral-8x7B-v0.1", 46702792704},
+        Published{"Qwen3-30B-A3B", 30532122624}, Published{"Qwen3-235B-A22B", 235093634560},
+        Published{"gpt-oss-20b", 20914757184}, Published{"gpt-oss-120b", 116829156672},
+        Published{"gpt2", 124439808}, Published{"phi-2", 2779683840},
+        Published{"stablelm-2-zephyr-1_6b", 1644515328}, Published{"Llama-2-7b-hf", 6738415616},
+        Published{"Llama-3.1-8B", 8030261248}, Published{"Llama-3.2-1B", 1235814400},
+        Published{"Meta-Llama-3.1-405B", 405853388800}, Published{"Mistral-7B-v0.1", 7241732096},
         Published{"Mistral-Nemo-Instruct-2407", 12247782400},
         Published{"OLMo-2-1124-7B", 7298617344}, Published{"Phi-3.5-mini-instruct", 3821079552},
         Published{"Qwen2-0.5B", 494032768}, Published{"Qwen2.5-7B", 7615616512},
