@@ -77,6 +77,11 @@ MODELS = {
         'class': 'MiniMaxM2Config', 'note': 'sigmoid router with correction bias, q and k norm over the full width',
         'config': gqa(head_dim=10, num_local_experts=5, num_experts_per_tok=2, intermediate_size=12,
                       router_aux_loss_coef=0.0, rope_parameters=rope(5000.0, partial_rotary_factor=0.4))},
+    'llama_pad': {
+        'class': 'LlamaConfig', 'note': 'the row of pad_token_id gets no gradient', 'config': gqa(hidden_size=32, pad_token_id=7)},
+    'gemma_pad': {
+        'class': 'GemmaConfig', 'note': 'tied: the row of pad_token_id gets the gradient of the head only',
+        'config': gqa(pad_token_id=7, head_dim=10, tie_word_embeddings=True)},
 }
 
 

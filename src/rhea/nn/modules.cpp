@@ -41,13 +41,19 @@ void Linear::Config::fields(Visitor& v) {
 }
 
 Value Embedding::Config::forward(Trace& trace, Value ids_T) const {
-  return ops::embedding(trace.parameter("weight", {num_embeddings, embedding_dim}, init.init()),
-                        ids_T);
+  const Value x_TD = ops::embedding(
+      trace.parameter("weight", {num_embeddings, embedding_dim}, init.init()), ids_T);
+  if (!padding_idx) return x_TD;
+  const Value padding_T = trace.graph().constant(static_cast<double>(*padding_idx), ids_T.type());
+  const Value is_padding_TD =
+      ops::broadcast_in_dim(ops::compare(ids_T, padding_T, "EQ"), x_TD.shape(), {0});
+  return ops::select(is_padding_TD, ops::stop_gradient(x_TD), x_TD);
 }
 
 void Embedding::Config::fields(Visitor& v) {
   v("num_embeddings", num_embeddings, "rows: vocabulary");
   v("embedding_dim", embedding_dim, "columns: model dim");
+  v("padding_idx", padding_idx, "token whose row gets no gradient from the embedding");
   v("init", init, "how the table starts");
 }
 

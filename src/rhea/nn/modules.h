@@ -40,6 +40,9 @@ struct Embedding {
   struct Config : rhea::Config {
     int64_t num_embeddings = 0;
     int64_t embedding_dim = 0;
+    // Token whose row gets no gradient from here (PyTorch's padding_idx); a head that is tied to
+    // the table still moves it.
+    std::optional<int64_t> padding_idx;
     InitConfig init;
     virtual Value forward(Trace& trace, Value ids_T) const;
     void fields(Visitor& v) override;

@@ -17,7 +17,9 @@ namespace rhea::checkpoint {
 // Bytes on the disk are not what was written.
 class DamageError : public Error {
  public:
-  using Error::Error;
+  template <class... Args>
+  explicit DamageError(fmt::format_string<Args...> format, Args&&... args)
+      : Error(fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
 class StepReader {

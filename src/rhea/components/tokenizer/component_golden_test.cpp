@@ -28,7 +28,8 @@ TEST(ComponentGolden, normalizers) {
     for (const json& example : entry.at("cases")) {
       auto text = example.at(0).get<std::string>();
       normalizer.apply(text);
-      EXPECT_EQ(text, example.at(1)) << entry.at("component") << " of " << example.at(0);
+      EXPECT_EQ(text, example.at(1).get<std::string>())
+          << entry.at("component") << " of " << example.at(0);
     }
   }
 }

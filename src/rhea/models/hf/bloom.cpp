@@ -83,9 +83,10 @@ nn::Decoder::Config bloom(Fields& fields) {
   fields.dropout({"hidden_dropout", "attention_dropout"});
   fields.only("n_inner", "null");
   // How the program that trained it computed, and the length of its rows.
-  fields.ignore({"slow_but_exact", "attention_softmax_in_fp32", "bias_dropout_fusion",
-                 "masked_softmax_fusion", "offset_alibi", "skip_bias_add", "skip_bias_add_qkv",
-                 "unk_token_id", "seq_length"});
+  fields.only("slow_but_exact", "false");  // true leaves out biases with pretraining_tp above 1
+  fields.ignore({"attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion",
+                 "offset_alibi", "skip_bias_add", "skip_bias_add_qkv", "unk_token_id",
+                 "seq_length"});
   return model;
 }
 
@@ -105,6 +106,8 @@ void read_attention(Fields& fields, nn::Decoder::Config& model) {
   attention.ignore({"attn_impl"});
   const auto scale = attention.maybe_number("softmax_scale");
   const double clip = attention.number_or("clip_qkv", 0);
+  if (clip < 0 || (scale && *scale <= 0))
+    throw attention.error("clip_qkv must not be negative and softmax_scale must be positive");
   for_each_block(model, [&](auto&, nn::Attention::Config& made, int64_t) {
     if (scale) made.scale = *scale;
     made.clip_qkv = clip;
@@ -149,7 +152,8 @@ std::span<const Row> bloom_rows() {
           bloom,
           {{"num_hidden_layers", "n_layer"},
            {"num_attention_heads", "n_head"},
-           {"rms_norm_eps", "layer_norm_epsilon"}}},
+           {"rms_norm_eps", "layer_norm_epsilon"}},
+          false},
       Row{"mpt",
           {"MptForCausalLM", "MPTForCausalLM"},
           R"({"vocab_size": 50368, "d_model": 2048, "n_heads": 16, "n_layers": 24,
@@ -158,7 +162,8 @@ std::span<const Row> bloom_rows() {
           {{"hidden_size", "d_model"},
            {"num_hidden_layers", "n_layers"},
            {"num_attention_heads", "n_heads"},
-           {"rms_norm_eps", "layer_norm_epsilon"}}},
+           {"rms_norm_eps", "layer_norm_epsilon"}},
+          false},
   };
   return kRows;
 }

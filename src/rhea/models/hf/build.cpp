@@ -124,9 +124,8 @@ std::vector<bool> read_sliding_layers(Fields& fields, int64_t n_layers,
   return sliding;
 }
 
-int64_t read_window(Fields& fields) {
-  return fields.given("sliding_window") ? fields.integer_from("sliding_window", 0)
-                                        : fields.maybe_integer("sliding_window").value_or(0);
+int64_t read_window(Fields& fields, int64_t lowest) {
+  return fields.maybe_integer("sliding_window", kMostPositions, lowest).value_or(0);
 }
 
 void set_windows(nn::Decoder::Config& model, int64_t window, const std::vector<bool>& sliding) {

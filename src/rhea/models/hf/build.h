@@ -43,16 +43,19 @@ void for_each_block(nn::Decoder::Config& model,
 // Which layers have a sliding window: `layer_types` of the file, else `rule` of the layer number.
 std::vector<bool> read_sliding_layers(Fields& fields, int64_t n_layers,
                                       const std::function<bool(int64_t)>& rule);
-// sliding_window of the file; 0 where it is null or absent.
-int64_t read_window(Fields& fields);
+// sliding_window of the file, at least `lowest`; 0 where it is null or absent.
+int64_t read_window(Fields& fields, int64_t lowest = 1);
 void set_windows(nn::Decoder::Config& model, int64_t window, const std::vector<bool>& sliding);
 // Which rotary embedding each layer has.
 void set_ropes(nn::Decoder::Config& model, const LayerRopes& ropes,
                const std::vector<bool>& sliding);
 // Norms of q and k over the whole width of their projections.
 void norm_full_width(nn::Decoder::Config& model, const DecoderSizes& sizes);
-// Qwen2's: only with use_sliding_window, and then in the layers from max_window_layers on.
-void read_qwen_windows(Fields& fields, nn::Decoder::Config& model);
+// Qwen's: only with use_sliding_window, and then, where layer_types does not say, in the layers
+// from max_window_layers on, or in every other one before it (Qwen2-MoE).
+enum class QwenWindows { from, even_before };
+void read_qwen_windows(Fields& fields, nn::Decoder::Config& model,
+                       QwenWindows windows = QwenWindows::from);
 // Every activation of the feed-forwards.
 void set_activation(nn::Decoder::Config& model, const std::string& activation);
 

@@ -66,7 +66,7 @@ std::span<const Row> cohere_rows() {
   static const std::array kRows = {
       Row{"cohere",
           {"CohereForCausalLM"},
-          R"({"hidden_size": 8192, "intermediate_size": 22528,
+          R"({"pad_token_id": 0, "hidden_size": 8192, "intermediate_size": 22528,
  "num_hidden_layers": 40, "num_attention_heads": 64, "vocab_size": 256000, "layer_norm_eps": 1e-5,
  "max_position_embeddings": 8192, "hidden_act": "silu", "rope_theta": 5e5, "logit_scale": 0.0625,
  "tie_word_embeddings": true, "attention_bias": false, "use_qk_norm": false})",
@@ -74,7 +74,7 @@ std::span<const Row> cohere_rows() {
           {{"rms_norm_eps", "layer_norm_eps"}}},
       Row{"cohere2",
           {"Cohere2ForCausalLM"},
-          R"({"hidden_size": 8192, "intermediate_size": 22528,
+          R"({"pad_token_id": 0, "hidden_size": 8192, "intermediate_size": 22528,
  "num_hidden_layers": 40, "num_attention_heads": 64, "vocab_size": 256000, "layer_norm_eps": 1e-5,
  "max_position_embeddings": 8192, "hidden_act": "silu", "logit_scale": 0.0625,
  "tie_word_embeddings": true, "attention_bias": false, "sliding_window": 4096,

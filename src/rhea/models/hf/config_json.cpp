@@ -84,6 +84,13 @@ void check_quantization(Fields& fields) {
                     method));
 }
 
+// A token beyond the vocabulary never comes; -1 is the last one, as in PyTorch.
+std::optional<int64_t> padding_of(const Row& row, Fields& fields, int64_t vocab_size) {
+  const auto token = fields.maybe_integer("pad_token_id", kMostPositions, -1);
+  if (!row.pads || !token || *token >= vocab_size) return {};
+  return *token < 0 ? vocab_size - 1 : *token;
+}
+
 }  // namespace
 
 PublishedConfig parse_config(std::string_view text, std::string_view origin_view) {
@@ -96,6 +103,7 @@ PublishedConfig parse_config(std::string_view text, std::string_view origin_view
   const json defaults = json::parse(row.defaults);
   Fields fields(document, defaults, origin, config.notes);
   config.decoder = row.build(fields);
+  config.decoder.tok_embeddings->padding_idx = padding_of(row, fields, config.decoder.vocab_size());
   check_quantization(fields);
   fields.refuse_unknown();
   check_total(config.decoder, origin);

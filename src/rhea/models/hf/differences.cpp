@@ -80,7 +80,7 @@ std::vector<std::string> field_differences(const nn::Decoder::Config& model,
 // What a run may choose for itself, and what an override replaces.
 bool is_choice(const std::string& name) {
   return name == "document_mask" || name == "init" || name == "sinks_init" || name == "_type" ||
-         name == "fused";
+         name == "fused" || name == "padding_idx";
 }
 
 // Of any two trees: values of fields that both have.

@@ -131,7 +131,8 @@ std::span<const Row> falcon_rows() {
           falcon,
           {{"num_key_value_heads", "num_kv_heads"},
            {"intermediate_size", "ffn_hidden_size"},
-           {"rms_norm_eps", "layer_norm_epsilon"}}},
+           {"rms_norm_eps", "layer_norm_epsilon"}},
+          false},
   };
   return kRows;
 }

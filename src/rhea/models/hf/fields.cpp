@@ -21,7 +21,6 @@ constexpr std::string_view kNoEffect[] = {"architectures",
                                           "use_cache",
                                           "bos_token_id",
                                           "eos_token_id",
-                                          "pad_token_id",
                                           "eod_token_id",
                                           "sep_token_id",
                                           "decoder_start_token_id",
@@ -120,10 +119,11 @@ int64_t Fields::integer(std::string_view name, int64_t largest) {
   return as_integer(name, required(name), largest);
 }
 
-std::optional<int64_t> Fields::maybe_integer(std::string_view name, int64_t largest) {
+std::optional<int64_t> Fields::maybe_integer(std::string_view name, int64_t largest,
+                                             int64_t lowest) {
   const json* value = find(name);
   if (value == nullptr) return {};
-  return as_integer(name, *value, largest);
+  return as_integer(name, *value, largest, lowest);
 }
 
 double Fields::number(std::string_view name) { return as_number(name, required(name)); }

@@ -38,7 +38,8 @@ class Fields {
   int64_t integer(std::string_view name, int64_t largest = kLargestSize);
   // One that may also be as low as `lowest`: counts that may be 0, -1 for the last one.
   int64_t integer_from(std::string_view name, int64_t lowest);
-  std::optional<int64_t> maybe_integer(std::string_view name, int64_t largest = kLargestSize);
+  std::optional<int64_t> maybe_integer(std::string_view name, int64_t largest = kLargestSize,
+                                       int64_t lowest = 1);
   double number(std::string_view name);
   std::optional<double> maybe_number(std::string_view name);
   double number_or(std::string_view name, double fallback);

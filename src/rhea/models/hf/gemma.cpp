@@ -46,7 +46,9 @@ nn::Decoder::Config gemma(Fields& fields) {
   const DecoderSizes sizes = gemma_sizes(fields);
   auto model =
       gemma_decoder(fields, sizes, read_rope(fields, sizes.head_dim), nn::kHuggingFaceNames);
-  set_activation(model, read_activation(fields));
+  // The first files say gelu and mean its tanh form.
+  const std::string activation = read_activation(fields);
+  set_activation(model, activation == "gelu" ? "gelu_tanh" : activation);
   fields.ignore({"hidden_activation"});  // older files repeat hidden_act
   return model;
 }
@@ -56,18 +58,19 @@ void read_common(Fields& fields, nn::Decoder::Config& model) {
   set_activation(model, read_activation(fields, "hidden_activation"));
   fields.ignore({"hidden_act"});  // files of Gemma 2 repeat it
   const double scale = 1 / std::sqrt(read_positive(fields, "query_pre_attn_scalar"));
-  const double score_cap = maybe_positive(fields, "attn_logit_softcapping");
   model.logit_softcap = maybe_positive(fields, "final_logit_softcapping");
-  for_each_block(model, [&](auto&, nn::Attention::Config& attention, int64_t) {
-    attention.scale = scale;
-    attention.softcap = score_cap;
-  });
+  for_each_block(
+      model, [&](auto&, nn::Attention::Config& attention, int64_t) { attention.scale = scale; });
 }
 
 nn::Decoder::Config gemma2(Fields& fields) {
   const DecoderSizes sizes = gemma_sizes(fields);
   auto model = gemma_decoder(fields, sizes, read_rope(fields, sizes.head_dim), kSandwichNames);
   read_common(fields, model);
+  const double score_cap = maybe_positive(fields, "attn_logit_softcapping");
+  for_each_block(model, [&](auto&, nn::Attention::Config& attention, int64_t) {
+    attention.softcap = score_cap;
+  });
   set_windows(
       model, read_window(fields),
       read_sliding_layers(fields, sizes.n_layers, [](int64_t layer) { return layer % 2 == 0; }));
@@ -80,6 +83,7 @@ nn::Decoder::Config gemma3_text(Fields& fields) {
   const LayerRopes ropes = read_layer_ropes(fields, sizes.head_dim);
   auto model = gemma_decoder(fields, sizes, ropes.full, kSandwichNames);
   read_common(fields, model);
+  fields.only("attn_logit_softcapping", "null");  // which Transformers reads and does not apply
   const int64_t pattern = fields.integer("sliding_window_pattern");
   fields.ignore({"_sliding_window_pattern"});
   const auto sliding = read_sliding_layers(
@@ -95,14 +99,14 @@ std::span<const Row> gemma_rows() {
   static const std::array kRows = {
       Row{"gemma",
           {"GemmaForCausalLM"},
-          R"({"hidden_size": 3072, "intermediate_size": 24576,
+          R"({"pad_token_id": 0, "hidden_size": 3072, "intermediate_size": 24576,
  "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256,
  "vocab_size": 256000, "rms_norm_eps": 1e-6, "max_position_embeddings": 8192,
  "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": true, "attention_bias": false})",
           gemma},
       Row{"gemma2",
           {"Gemma2ForCausalLM"},
-          R"({"hidden_size": 2304, "intermediate_size": 9216,
+          R"({"pad_token_id": 0, "hidden_size": 2304, "intermediate_size": 9216,
  "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
  "vocab_size": 256000, "rms_norm_eps": 1e-6, "max_position_embeddings": 8192,
  "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true, "attention_bias": false,
@@ -111,7 +115,7 @@ std::span<const Row> gemma_rows() {
           gemma2},
       Row{"gemma3_text",
           {"Gemma3ForCausalLM"},
-          R"({"hidden_size": 2304, "intermediate_size": 9216,
+          R"({"pad_token_id": 0, "hidden_size": 2304, "intermediate_size": 9216,
  "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
  "vocab_size": 262208, "rms_norm_eps": 1e-6, "max_position_embeddings": 131072,
  "hidden_activation": "gelu_pytorch_tanh", "rope_theta": 1e6, "rope_local_base_freq": 1e4,

@@ -36,7 +36,8 @@ nn::Decoder::Config glm4(Fields& fields) {
   return model;
 }
 
-constexpr std::string_view kDefaults = R"({"hidden_size": 4096, "intermediate_size": 13696,
+constexpr std::string_view kDefaults =
+    R"({"pad_token_id": 151329, "hidden_size": 4096, "intermediate_size": 13696,
  "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128,
  "vocab_size": 151552, "rms_norm_eps": 1.5625e-7, "max_position_embeddings": 131072,
  "hidden_act": "silu", "partial_rotary_factor": 0.5, "tie_word_embeddings": false,

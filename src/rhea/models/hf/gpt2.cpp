@@ -101,14 +101,16 @@ std::span<const Row> gpt2_rows() {
  "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "scale_attn_weights": true,
  "scale_attn_by_inverse_layer_idx": false, "tie_word_embeddings": true})",
           gpt2,
-          kSpellings},
+          kSpellings,
+          false},
       Row{"gpt_bigcode",
           {"GPTBigCodeForCausalLM"},
           R"({"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12,
  "activation_function": "gelu_pytorch_tanh", "layer_norm_epsilon": 1e-5,
  "scale_attn_weights": true, "multi_query": true, "tie_word_embeddings": true})",
           gpt_bigcode,
-          kSpellings},
+          kSpellings,
+          false},
   };
   return kRows;
 }

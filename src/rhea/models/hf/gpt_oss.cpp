@@ -50,6 +50,7 @@ std::span<const Row> gpt_oss_rows() {
           R"({"hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 36,
  "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 201088,
  "rms_norm_eps": 1e-5, "max_position_embeddings": 131072, "hidden_act": "silu",
+ "rope_theta": 150000.0,
  "rope_parameters": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
  "truncate": false, "original_max_position_embeddings": 4096, "rope_theta": 150000.0},
  "tie_word_embeddings": false, "attention_bias": true, "sliding_window": 128,

@@ -93,8 +93,8 @@ std::span<const Row> gptj_rows() {
  "rotary_dim": 64, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
  "tie_word_embeddings": false})";
   static const std::array kRows = {
-      Row{"gptj", {"GPTJForCausalLM"}, kDefaults, gptj, kSpellings},
-      Row{"codegen", {"CodeGenForCausalLM"}, kDefaults, codegen, kSpellings},
+      Row{"gptj", {"GPTJForCausalLM"}, kDefaults, gptj, kSpellings, false},
+      Row{"codegen", {"CodeGenForCausalLM"}, kDefaults, codegen, kSpellings, false},
   };
   return kRows;
 }

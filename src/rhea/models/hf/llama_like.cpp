@@ -26,7 +26,7 @@ nn::Decoder::Config smollm3(Fields& fields) {
     if (rotates[static_cast<size_t>(layer)] == 0) attention.rope = {};
   });
   const bool slides = fields.flag("use_sliding_window");
-  const int64_t window = read_window(fields);
+  const int64_t window = read_window(fields, 0);  // 0 where nothing slides
   const auto sliding = read_sliding_layers(fields, sizes.n_layers, [&](int64_t layer) {
     return rotates[static_cast<size_t>(layer)] == 0;
   });
@@ -141,7 +141,7 @@ std::span<const Row> llama_like_rows() {
   static const std::array kRows = {
       Row{"smollm3",
           {"SmolLM3ForCausalLM"},
-          R"({"hidden_size": 2048, "intermediate_size": 11008,
+          R"({"pad_token_id": 128004, "hidden_size": 2048, "intermediate_size": 11008,
  "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 4,
  "vocab_size": 128256, "rms_norm_eps": 1e-6, "max_position_embeddings": 32768,
  "hidden_act": "silu", "rope_theta": 2e6, "tie_word_embeddings": true, "attention_bias": false,
@@ -167,14 +167,14 @@ std::span<const Row> llama_like_rows() {
           {{"num_experts", "num_local_experts"}}},
       Row{"helium",
           {"HeliumForCausalLM"},
-          R"({"hidden_size": 2560, "intermediate_size": 7040,
+          R"({"pad_token_id": 3, "hidden_size": 2560, "intermediate_size": 7040,
  "num_hidden_layers": 24, "num_attention_heads": 20, "num_key_value_heads": 20, "head_dim": 128,
  "vocab_size": 48000, "rms_norm_eps": 1e-8, "max_position_embeddings": 4096, "hidden_act": "silu",
  "rope_theta": 1e5, "tie_word_embeddings": false, "attention_bias": false, "mlp_bias": false})",
           helium},
       Row{"ernie4_5",
           {"Ernie4_5ForCausalLM"},
-          R"({"hidden_size": 1024,
+          R"({"pad_token_id": 0, "hidden_size": 1024,
  "intermediate_size": 3072, "num_hidden_layers": 18, "num_attention_heads": 16,
  "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 103424, "rms_norm_eps": 1e-5,
  "max_position_embeddings": 131072, "hidden_act": "silu", "rope_theta": 5e5,
@@ -182,7 +182,7 @@ std::span<const Row> llama_like_rows() {
           ernie4_5},
       Row{"hunyuan_v1_dense",
           {"HunYuanDenseV1ForCausalLM"},
-          R"({"hidden_size": 4096,
+          R"({"pad_token_id": 0, "hidden_size": 4096,
  "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
  "vocab_size": 290943, "rms_norm_eps": 1e-5, "max_position_embeddings": 2048,
  "hidden_act": "silu", "tie_word_embeddings": false, "attention_bias": false})",

@@ -72,6 +72,9 @@ nn::Decoder::Config phimoe(Fields& fields) {
   mixture.names = &kMixtralNames;
   mixture.router.score = "sparsemixer";
   mixture.router.jitter = fields.number("router_jitter_noise");
+  if (mixture.router.jitter < 0)
+    throw fields.error(
+        fmt::format("router_jitter_noise must not be negative, got {}", mixture.router.jitter));
   if (mixture.router.top_k != 2)
     throw fields.error(fmt::format("num_experts_per_tok must be 2 for the router of phimoe, got {}",
                                    mixture.router.top_k));
@@ -86,7 +89,7 @@ nn::Decoder::Config olmoe(Fields& fields) {
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
   norm_full_width(model, sizes);
-  const double bound = fields.number_or("clip_qkv", 0);
+  const double bound = maybe_positive(fields, "clip_qkv");
   for_each_block(
       model, [&](auto&, nn::Attention::Config& attention, int64_t) { attention.clip_qkv = bound; });
   Mixture mixture = read_mixture(fields, sizes, {"num_experts", "num_local_experts"});
@@ -175,7 +178,7 @@ std::span<const Row> mixtral_rows() {
           phimoe},
       Row{"olmoe",
           {"OlmoeForCausalLM"},
-          R"({"hidden_size": 2048, "intermediate_size": 2048, "num_hidden_layers": 16,
+          R"({"pad_token_id": 1, "hidden_size": 2048, "intermediate_size": 2048, "num_hidden_layers": 16,
  "num_attention_heads": 16, "vocab_size": 50304, "rms_norm_eps": 1e-5,
  "max_position_embeddings": 4096, "hidden_act": "silu", "tie_word_embeddings": false,
  "attention_bias": false, "num_experts": 64, "num_experts_per_tok": 8, "norm_topk_prob": false})",
@@ -189,7 +192,7 @@ std::span<const Row> mixtral_rows() {
           minimax_m2},
       Row{"ernie4_5_moe",
           {"Ernie4_5_MoeForCausalLM"},
-          R"({"hidden_size": 2560, "intermediate_size": 12288, "num_hidden_layers": 28,
+          R"({"pad_token_id": 0, "hidden_size": 2560, "intermediate_size": 12288, "num_hidden_layers": 28,
  "num_attention_heads": 20, "num_key_value_heads": 4, "vocab_size": 103424, "rms_norm_eps": 1e-5,
  "max_position_embeddings": 131072, "hidden_act": "silu", "rope_theta": 5e5,
  "tie_word_embeddings": true, "use_bias": false, "moe_intermediate_size": 1536, "moe_k": 6,

@@ -72,7 +72,7 @@ std::span<const Row> opt_rows() {
   static const std::array kRows = {
       Row{"opt",
           {"OPTForCausalLM"},
-          R"({"vocab_size": 50272, "hidden_size": 768, "num_hidden_layers": 12, "ffn_dim": 3072,
+          R"({"pad_token_id": 1, "vocab_size": 50272, "hidden_size": 768, "num_hidden_layers": 12, "ffn_dim": 3072,
  "max_position_embeddings": 2048, "do_layer_norm_before": true, "_remove_final_layer_norm": false,
  "num_attention_heads": 12, "activation_function": "relu", "enable_bias": true,
  "layer_norm_elementwise_affine": true, "tie_word_embeddings": true})",

@@ -31,7 +31,7 @@ std::span<const Row> phi3_rows() {
   static const std::array kRows = {
       Row{"phi3",
           {"Phi3ForCausalLM"},
-          R"({"hidden_size": 3072, "intermediate_size": 8192,
+          R"({"pad_token_id": 32000, "hidden_size": 3072, "intermediate_size": 8192,
  "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32064, "rms_norm_eps": 1e-5,
  "max_position_embeddings": 4096, "original_max_position_embeddings": 4096, "hidden_act": "silu",
  "tie_word_embeddings": false})",

@@ -42,7 +42,7 @@ nn::Decoder::Config qwen2_moe(Fields& fields) {
   DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = fields.flag("qkv_bias");
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
-  read_qwen_windows(fields, model);
+  read_qwen_windows(fields, model, QwenWindows::even_before);
   Mixture mixture = read_mixture(fields, model);
   read_shared_expert(fields, mixture);
   set_mixtures(model, mixture, read_sparse_layers(fields));
@@ -54,7 +54,7 @@ nn::Decoder::Config qwen3_moe(Fields& fields) {
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   sizes.qk_norm = true;
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
-  const int64_t window = read_window(fields);
+  const int64_t window = read_window(fields, 0);  // 0 where nothing slides
   if (fields.flag("use_sliding_window") && window > 0)
     set_windows(model, window, std::vector<bool>(model.layers.size(), true));
   fields.ignore({"max_window_layers"});
@@ -121,6 +121,7 @@ nn::GatedQKV::Config gated(const nn::SplitQKV::Config& split) {
 }
 
 nn::Decoder::Config qwen3_next(Fields& fields) {
+  fields.only("hidden_act", "\"silu\"");  // it would also be that of the convolution
   DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));

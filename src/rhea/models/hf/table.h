@@ -20,6 +20,9 @@ struct Row {
   // The row's own spelling of Llama's fields, where it differs: {"hidden_size", "n_embd"}.
   std::vector<std::pair<std::string_view, std::string_view>> spellings = {};
 
+  // Whether the model's embedding gives the row of pad_token_id no gradient.
+  bool pads = true;
+
   std::string_view spelling(std::string_view name) const;
 };
 
