@@ -55,7 +55,7 @@ TEST(ComponentGolden, decoders) {
     for (const json& example : entry.at("cases")) {
       std::vector<Decoder::Piece> pieces;
       for (const json& token : example.at(0)) pieces.push_back({token.get<std::string>(), false});
-      EXPECT_EQ(decoder.decode(pieces), example.at(1))
+      EXPECT_EQ(decoder.decode(pieces), example.at(1).get<std::string>())
           << entry.at("component") << " of " << example.at(0);
     }
   }
