@@ -67,6 +67,18 @@ RHEA_INLINE f32x16 select(i32x16 mask, f32x16 a, f32x16 b) { return mask ? a : b
 RHEA_INLINE i32x16 select(i32x16 mask, i32x16 a, i32x16 b) { return mask ? a : b; }
 RHEA_INLINE u32x16 select(i32x16 mask, u32x16 a, u32x16 b) { return mask ? a : b; }
 
+#if RHEA_ISA == 3
+// sums + a . b over the two bf16 of each word. Clang 16 ends with a segmentation fault where it
+// folds a broadcast of `a` from memory into the instruction.
+RHEA_INLINE f32x16 dot_bf16(f32x16 a, f32x16 b, f32x16 sums) {
+#if defined(__clang__)
+  asm("" : "+v"(a));
+#endif
+  return bits_as<f32x16>(
+      _mm512_dpbf16_ps(bits_as<__m512>(sums), bits_as<__m512bh>(a), bits_as<__m512bh>(b)));
+}
+#endif
+
 // ---- memory: any alignment; the _n forms touch the first n lanes only (all from 16 on), loads
 // give zero in the others
 RHEA_INLINE f32x16 load(const float* p) {

@@ -174,7 +174,7 @@ RHEA_INLINE fvec row_dots(const HeadView<E>& x, const HeadView<E>& y, int64_t t,
       const fvec a = load_dwords(x, t + i, s), b = load_dwords(y, t + i, s);
 #if RHEA_ISA == 3
       if constexpr (Packing<E>::kPairs == 2) {
-        r[i] = (fvec)_mm512_dpbf16_ps((__m512)r[i], (__m512bh)a, (__m512bh)b);
+        r[i] = dot_bf16(a, b, r[i]);
         continue;
       }
 #endif

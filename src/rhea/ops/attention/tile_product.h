@@ -11,8 +11,7 @@ namespace rhea::RHEA_ISA_NAMESPACE {
 template <class E>
 RHEA_INLINE fvec multiply_add(fvec a, fvec b, fvec c) {
 #if RHEA_ISA == 3
-  if constexpr (Packing<E>::kPairs == 2)
-    return (fvec)_mm512_dpbf16_ps((__m512)c, (__m512bh)a, (__m512bh)b);
+  if constexpr (Packing<E>::kPairs == 2) return dot_bf16(a, b, c);
 #endif
   return vec_fma(a, b, c);
 }

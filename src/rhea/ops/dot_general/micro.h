@@ -84,15 +84,14 @@ RHEA_INLINE void step(const uint32_t (&a)[Rows], const float* b, vec (&acc)[Rows
     }
   } else {
 #if RHEA_ISA == 3
-    __m512bh bv[Vectors];
+    vec bv[Vectors];
 #pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) bv[j] = bits_as<__m512bh>(load_vec(b + kVector * j));
+    for (int j = 0; j < Vectors; ++j) bv[j] = load_vec(b + kVector * j);
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
-      const __m512bh av = bits_as<__m512bh>(splat_word(a[i]));
+      const vec av = splat_word(a[i]);
 #pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j)
-        acc[i][j] = bits_as<vec>(_mm512_dpbf16_ps(bits_as<__m512>(acc[i][j]), av, bv[j]));
+      for (int j = 0; j < Vectors; ++j) acc[i][j] = dot_bf16(av, bv[j], acc[i][j]);
     }
 #else
     // A bf16 is the upper half of an f32: the second of a pair only needs its neighbour cleared.
