@@ -1,34 +1,48 @@
-# Install rules: the program, the libraries, the headers, and a package config, so that an outside project says
+# The shared library, the program, and the installed package, so that an outside project says
 #   find_package(rhea REQUIRED)
 #   target_link_libraries(mine PRIVATE rhea::rhea)
-# rhea::rhea links every library; rhea::base, rhea::ir, ... are the single folders.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# Adds `target` to the exported package under the name rhea::<name>.
-function(rhea_export target name)
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  install(TARGETS ${target} EXPORT rheaTargets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  set_property(GLOBAL APPEND PROPERTY RHEA_EXPORTED_TARGETS ${target})
+# librhea.so holds every folder; the program is main.cpp on top of it, so that a plugin finds Rhea's symbols in the process.
+# Calls inside the library are bound when it is linked: kernels pay nothing for being in a shared object.
+# Called once, after all libraries are defined.
+function(rhea_shared_library)
+  get_property(libraries GLOBAL PROPERTY RHEA_LIBRARIES)
+  file(WRITE ${CMAKE_BINARY_DIR}/rhea_shared.cpp "// librhea.so consists of the static libraries.\n")
+  add_library(rhea_shared SHARED ${CMAKE_BINARY_DIR}/rhea_shared.cpp)
+  add_library(rhea::rhea ALIAS rhea_shared)
+  list(JOIN libraries "," whole)
+  set_target_properties(rhea_shared PROPERTIES
+    OUTPUT_NAME rhea EXPORT_NAME rhea VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${whole}"
+    LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/exports.map)
+  target_link_libraries(rhea_shared PRIVATE ${libraries} rhea_options PUBLIC fmt::fmt Threads::Threads)
+  target_link_options(rhea_shared PRIVATE
+    LINKER:-Bsymbolic-functions LINKER:--version-script=${CMAKE_SOURCE_DIR}/cmake/exports.map)
+  target_compile_features(rhea_shared INTERFACE cxx_std_20)
+  target_include_directories(rhea_shared INTERFACE
+    $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${RHEA_GENERATED_INCLUDE_DIR}>)
+
+  add_executable(rhea_program ${CMAKE_SOURCE_DIR}/src/rhea/cli/main.cpp)
+  file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(rhea_program PROPERTIES
+    OUTPUT_NAME rhea RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/rhea/cli
+    BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN;$ORIGIN/${bin_to_lib}")
+  target_link_libraries(rhea_program PRIVATE rhea_shared rhea_options)
 endfunction()
 
-# Called once, after all libraries are defined.
 function(rhea_install_package)
-  get_property(targets GLOBAL PROPERTY RHEA_EXPORTED_TARGETS)
-  rhea_export(rhea_options options)
-  rhea_export(rhea_dnnl dnnl)
-  add_library(rhea_all INTERFACE)
-  target_link_libraries(rhea_all INTERFACE ${targets})
-  rhea_export(rhea_all rhea)
-
   set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rhea)
+  install(TARGETS rhea_shared EXPORT rheaTargets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT rheaTargets NAMESPACE rhea:: DESTINATION ${package_dir})
   configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/rheaConfig.cmake.in ${CMAKE_BINARY_DIR}/rheaConfig.cmake
     INSTALL_DESTINATION ${package_dir})
   write_basic_package_version_file(${CMAKE_BINARY_DIR}/rheaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES ${CMAKE_BINARY_DIR}/rheaConfig.cmake ${CMAKE_BINARY_DIR}/rheaConfigVersion.cmake DESTINATION ${package_dir})
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/rhea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "test_*.h" EXCLUDE)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/rhea ${CMAKE_SOURCE_DIR}/recipes ${RHEA_GENERATED_INCLUDE_DIR}/rhea
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "test_*.h" EXCLUDE)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
   install(TARGETS rhea_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

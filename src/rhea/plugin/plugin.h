@@ -1,0 +1,56 @@
+// What a file of a user includes: RHEA_CONFIG registers a run, RHEA_PLUGIN everything else. A
+// plugin is one or more .cpp files compiled to a shared object that leaves Rhea's symbols open;
+// they are found in the program that loads it.
+#pragma once
+#include <concepts>
+#include <string>
+
+#include "rhea/config/trainer_config.h"
+#include "rhea/plugin/stamp.h"
+
+namespace rhea::plugin {
+
+// What the function behind RHEA_PLUGIN gets: one call per thing that the plugin brings. Each
+// forwards to the table of the layer that owns the thing, and throws Error where a name is taken.
+class Plugin {
+ public:
+  explicit Plugin(std::string origin);
+
+  // The file that registers, as it was named: where messages say that a thing comes from.
+  const std::string& origin() const { return origin_; }
+
+ private:
+  std::string origin_;
+};
+
+// One RHEA_CONFIG of a file.
+struct ConfigEntry {
+  const char* name;
+  const char* help;
+  TrainerConfig (*make)();
+  int line;  // entries are listed in the order of the source
+};
+
+}  // namespace rhea::plugin
+
+// The section outlives strip, and several files of one plugin each leave a stamp in it.
+[[gnu::used, gnu::section(".rhea_stamp")]] static const char rhea_plugin_stamp[] =
+    RHEA_PLUGIN_STAMP;
+
+// RHEA_PLUGIN(p) { p.cpu_kernel(...); ... }: once in a plugin; p is a rhea::plugin::Plugin&.
+#define RHEA_PLUGIN(p)                                                            \
+  extern "C" [[gnu::visibility("default"), gnu::used]] void rhea_plugin_register( \
+      [[maybe_unused]] ::rhea::plugin::Plugin& p)
+
+// RHEA_CONFIG(function) or RHEA_CONFIG(function, "one line of help"): `--config function` runs it.
+// It takes nothing and returns a rhea::TrainerConfig. Several in a file are fine; one may call
+// another.
+#define RHEA_CONFIG(function, ...)                                                                 \
+  static_assert(std::same_as<decltype(function()), ::rhea::TrainerConfig>,                         \
+                "RHEA_CONFIG(" #function "): the function must return rhea::TrainerConfig");       \
+  extern "C" {                                                                                     \
+  [[gnu::visibility("default"),                                                                    \
+    gnu::used]] extern const ::rhea::plugin::ConfigEntry rhea_config_##function;                   \
+  constinit const ::rhea::plugin::ConfigEntry rhea_config_##function = {#function, "" __VA_ARGS__, \
+                                                                        &function, __LINE__};      \
+  }
