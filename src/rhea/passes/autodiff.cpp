@@ -110,8 +110,10 @@ class ReverseSweep {
       }
       run(begin, end);
     } else {
-      throw Error("{} has no gradient: the row has neither vjp nor decomposition\n  in {}\n  at {}",
-                  node.op->name, graph_.scope_name(node), graph_.location_name(node));
+      throw Error(
+          "{} has no gradient: the row has neither vjp nor decomposition, and a gradient flows "
+          "through it; give it one of them, or stop_gradient its operands\n  in {}\n  at {}",
+          node.op->name, graph_.scope_name(node), graph_.location_name(node));
     }
     graph_.set_context(outer_scope, -1);
   }

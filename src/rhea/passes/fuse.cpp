@@ -27,8 +27,9 @@ class Fuser {
  public:
   explicit Fuser(const ir::Graph& graph) : graph_(graph), nodes_(graph.nodes()) {}
 
-  ir::Graph run() {
-    for (const ir::Node& n : nodes_) parts_.push_back(ops::part_of(graph_, n));
+  ir::Graph run(const std::function<bool(const ir::Node&)>& alone) {
+    for (const ir::Node& n : nodes_)
+      parts_.push_back(alone && alone(n) ? ops::Part::none : ops::part_of(graph_, n));
     find_users();
     for (int32_t n = 0; n < size(); ++n) {
       if (!live_[at(n)] || !is_member(n)) continue;
@@ -296,6 +297,10 @@ class Fuser {
 
 }  // namespace
 
-ir::Graph fuse(const ir::Graph& graph) { return Fuser(graph).run(); }
+ir::Graph fuse(const ir::Graph& graph) { return fuse_except(graph, nullptr); }
+
+ir::Graph fuse_except(const ir::Graph& graph, const std::function<bool(const ir::Node&)>& alone) {
+  return Fuser(graph).run(alone);
+}
 
 }  // namespace rhea::passes

@@ -1,5 +1,7 @@
 // Joins elementwise ops and ops over rows into clusters that run as one pass over memory.
 #pragma once
+#include <functional>
+
 #include "rhea/ir/graph.h"
 
 namespace rhea::passes {
@@ -11,5 +13,7 @@ namespace rhea::passes {
 // has no neighbour to join keeps its own kernel. A value that a node between producer and consumer
 // needs, or whose operands would have to be kept longer than it saves, is not joined.
 ir::Graph fuse(const ir::Graph& graph);
+// The same, but nodes for which `alone` is true are left as they are.
+ir::Graph fuse_except(const ir::Graph& graph, const std::function<bool(const ir::Node&)>& alone);
 
 }  // namespace rhea::passes

@@ -24,6 +24,8 @@ struct CompileOptions {
   bool interpret = false;
   bool detect_anomaly =
       false;  // after each node look for NaN and Inf; Error names op, FQN and source line
+  // False: without the kernels that plugins added (ops/table.h), to compare with.
+  bool added_kernels = true;
   std::vector<std::string> disable_passes;
   std::string dump_graphs;     // folder, "" = off
   std::string name = "graph";  // for dumps, profiles and errors

@@ -12,6 +12,7 @@
 #include "rhea/exec/cpu/executable.h"
 #include "rhea/exec/cpu/kernel_choice.h"
 #include "rhea/exec/cpu/program.h"
+#include "rhea/ops/table.h"
 #include "rhea/passes/donation_order.h"
 #include "rhea/passes/fuse.h"
 #include "rhea/passes/pipeline.h"
@@ -27,15 +28,28 @@ std::string steps_text(const Program& program) {
   return text;
 }
 
+// A kernel from outside that runs the node would not be part of a cluster.
+bool runs_alone(const ir::Graph& graph, const ir::Node& node, const CompileOptions& options) {
+  if (!options.added_kernels || ops::added_kernels(*node.op).empty()) return false;
+  std::vector<ir::Type> in;
+  for (const ir::ValueId id : node.inputs) in.push_back(graph.type(id));
+  return ops::has_added_kernel({node.op, in, node.outputs, &node.attrs}, options.isa);
+}
+
 Program lower(const ir::Graph& graph, const CompileOptions& options) {
-  auto kernels = std::make_shared<KernelChooser>(options.isa);
+  auto kernels = std::make_shared<KernelChooser>(options.isa, options.added_kernels);
   passes::Pipeline pipeline({.disable_passes = options.disable_passes,
                              .dump_graphs = options.dump_graphs,
                              .name = options.name});
   ir::Graph lowered = graph;
   pipeline.run("decompose", lowered, [&](const ir::Graph& g) { return legalize(g, *kernels); });
   // An anomaly is named by the op that made it: clusters would hide it.
-  if (!options.interpret && !options.detect_anomaly) pipeline.run("fuse", lowered, passes::fuse);
+  if (!options.interpret && !options.detect_anomaly) {
+    pipeline.run("fuse", lowered, [&](const ir::Graph& g) {
+      return passes::fuse_except(
+          g, [&](const ir::Node& node) { return runs_alone(g, node, options); });
+    });
+  }
   pipeline.run("order", lowered, passes::order_for_donation);
   Program program = make_program(std::move(lowered), std::move(kernels),
                                  !options.interpret && pipeline.runs("zero_copy"));

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+#include <set>
 #include <string_view>
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/exec/cpu/profile.h"
+#include "rhea/ops/cost.h"
+#include "rhea/ops/table.h"
 
 namespace rhea::exec::cpu {
 namespace {
@@ -61,20 +65,18 @@ std::string types_text(const ir::OpInstance& op) {
   return text;
 }
 
-}  // namespace
-
-ir::Cost node_cost(const ir::OpInstance& op) {
-  if (op.op->cost) return op.op->cost(op);
-  ir::Cost cost;
-  for (const ir::Type& type : op.in) cost.bytes += static_cast<double>(ir::byte_size(type));
-  for (const ir::Type& type : op.out) {
-    cost.bytes += static_cast<double>(ir::byte_size(type));
-    cost.flops += static_cast<double>(ir::num_elements(type.shape));
-  }
-  return cost;
+// What becomes of a kernel from outside is said once in a process, not once for each graph.
+void log_added(const std::string& line) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (said.insert(line).second) log::info("kernels", "{}", line);
 }
 
-KernelChooser::KernelChooser(Isa isa) : isa_(isa), log_(log_topic("kernels")) {}
+}  // namespace
+
+KernelChooser::KernelChooser(Isa isa, bool added_kernels)
+    : isa_(isa), added_kernels_(added_kernels), log_(log_topic("kernels")) {}
 
 std::shared_ptr<const KernelChoice> KernelChooser::choose(const ir::Graph& graph,
                                                           const ir::Node& node) {
@@ -92,7 +94,7 @@ std::shared_ptr<KernelChoice> KernelChooser::choose_new(const ir::Graph& graph,
 
   auto choice = std::make_shared<KernelChoice>();
   choice->types = types_text(op);
-  choice->cost = node_cost(op);
+  choice->cost = ops::cost_of(op);
   std::string refusals;
   const auto refuse = [&](std::string_view kernel, std::string_view why) {
     refusals += fmt::format("{}{} refused: {}", refusals.empty() ? "" : "; ", kernel, why);
@@ -100,18 +102,30 @@ std::shared_ptr<KernelChoice> KernelChooser::choose_new(const ir::Graph& graph,
       log::info("kernels", "{}({}): kernel {} refused: {}", node.op->name, choice->types, kernel,
                 why);
   };
-  for (const ir::CpuKernel& kernel : node.op->cpu) {
-    if (kernel.isa > isa_) {
-      refuse(kernel.name, fmt::format("needs {}, have {}", isa_name(kernel.isa), isa_name(isa_)));
-      continue;
-    }
-    if (const std::string why = kernel.accepts ? kernel.accepts(op) : ""; !why.empty()) {
-      refuse(kernel.name, why);
-      continue;
-    }
+  // Takes the kernel, or says why not.
+  const auto take = [&](const ir::CpuKernel& kernel) {
+    std::string why = kernel.isa > isa_
+                          ? fmt::format("needs {}, have {}", isa_name(kernel.isa), isa_name(isa_))
+                      : kernel.accepts ? kernel.accepts(op)
+                                       : std::string();
+    if (!why.empty()) return why;
     choice->kernel = kernel.name;
     choice->plan = kernel.plan(op);
-    break;
+    return why;
+  };
+  if (added_kernels_) {
+    for (const ops::AddedKernel& added : ops::added_kernels(*node.op)) {
+      const std::string why = take(added.kernel);
+      log_added(fmt::format("{}({}): kernel {} of {} {}", node.op->name, choice->types,
+                            added.kernel.name, added.origin,
+                            why.empty() ? "is used" : "refused: " + why));
+      if (why.empty()) break;
+      refuse(added.kernel.name, why);
+    }
+  }
+  for (const ir::CpuKernel& kernel : node.op->cpu) {
+    if (!choice->kernel.empty()) break;
+    if (const std::string why = take(kernel); !why.empty()) refuse(kernel.name, why);
   }
   if (choice->kernel.empty()) {
     if (node.op->decompose) return nullptr;

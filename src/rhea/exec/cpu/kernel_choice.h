@@ -1,4 +1,5 @@
-// Which kernel runs a node: the first of the row that this machine can run and that accepts it.
+// Which kernel runs a node: the first that this machine can run and that accepts it, of those that
+// were added for the op and then of the row's own.
 #pragma once
 #include <memory>
 #include <string>
@@ -22,7 +23,8 @@ struct KernelChoice {
 
 class KernelChooser {
  public:
-  explicit KernelChooser(Isa isa);
+  // `added_kernels` false: only the kernels of the rows, none that were added (ops/table.h).
+  explicit KernelChooser(Isa isa, bool added_kernels = true);
 
   // Null when the op has no kernel that accepts the node but a decomposition. The pointer lives as
   // long as the chooser and its copies.
@@ -34,13 +36,11 @@ class KernelChooser {
   std::shared_ptr<KernelChoice> choose_new(const ir::Graph& graph, const ir::Node& node);
 
   Isa isa_;
+  bool added_kernels_;
   bool log_;
   std::string key_;  // reused between calls
   std::unordered_map<std::string, std::shared_ptr<KernelChoice>> memo_;
 };
-
-// The row's cost; without one, one flop per result element and the bytes of operands and results.
-ir::Cost node_cost(const ir::OpInstance& op);
 
 // Evaluates OpDef::reference in f64: correct for every row that has one, slow, allocates.
 ir::KernelPlan plan_reference(const ir::OpInstance& op);

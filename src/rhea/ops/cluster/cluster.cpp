@@ -7,6 +7,7 @@
 #include "rhea/ops/cluster/shard.h"
 #include "rhea/ops/cluster/space.h"
 #include "rhea/ops/cluster/tiles.h"
+#include "rhea/ops/cost.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::ops {
@@ -48,8 +49,7 @@ ir::Cost cost(const ir::OpInstance& op) {
     if (node.op == &ir::kInput || node.op == &ir::kConstant) continue;
     std::vector<ir::Type> in;
     for (const ir::ValueId id : node.inputs) in.push_back(graph.type(id));
-    total.flops += node.op->cost ? node.op->cost({node.op, in, node.outputs, &node.attrs}).flops
-                                 : static_cast<double>(ir::num_elements(node.outputs[0].shape));
+    total.flops += cost_of({node.op, in, node.outputs, &node.attrs}).flops;
   }
   return total;
 }
