@@ -9,9 +9,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/models/decoder_sizes.h"
-#include "rhea/models/hf/config_json.h"
-#include "rhea/models/hf/override_config.h"
-#include "rhea/models/hf/table.h"
+#include "rhea/models/hf/test_models.h"
 #include "rhea/models/llama3/llama3.h"
 #include "rhea/models/model_size.h"
 #include "rhea/models/parts.h"
@@ -30,47 +28,8 @@ ModelSize size_of(const nn::Decoder::Config& model, int64_t seq_len = 8) {
   return model_size(model, trace.parameters(), seq_len);
 }
 
-nn::Decoder::Config decoder_of(const json& config, const HfOverridesConfig& overrides = {}) {
-  const auto text = override_config(config.dump(), "config.json", overrides).json;
-  return parse_config(text, "config.json").decoder;
-}
-
-// A small model of any row: its class defaults in other sizes.
-json small(std::string_view model_type) {
-  const Row& row = find_row(model_type);
-  json config = {{"model_type", model_type}};
-  const auto set = [&](std::string_view name, int64_t value) {
-    config[std::string(row.spelling(name))] = value;
-  };
-  set("hidden_size", 64);
-  set("num_hidden_layers", 4);
-  set("num_attention_heads", 4);
-  // Of these every query head has its own keys, and the last two derive the width.
-  const std::set<std::string_view> kWithoutGroups = {
-      "gpt2", "gpt_bigcode", "gpt_neox", "persimmon", "gptj", "codegen", "opt", "bloom", "mpt"};
-  if (!kWithoutGroups.contains(model_type)) set("num_key_value_heads", 2);
-  if (model_type != "bloom" && model_type != "mpt") set("intermediate_size", 96);
-  set("vocab_size", 100);
-  if (model_type == "gptj" || model_type == "codegen" || model_type == "phi-msft")
-    config["rotary_dim"] = 8;
-  // Of these Transformers has no default that makes a model.
-  if (model_type == "deepseek_v2" || model_type == "dots1") {
-    set("num_experts", 4);
-    config["num_experts_per_tok"] = 2;
-  }
-  return config;
-}
-
 nn::Attention::Config attention(const nn::Decoder::Config& model, size_t layer = 0) {
   return attention_of(*model.layers.at(layer));
-}
-
-void expect_refused(json config, const std::string& field, const json& value,
-                    const std::string& expected) {
-  config[field] = value;
-  EXPECT_THAT([&] { decoder_of(config); }, testing::ThrowsMessage<Error>(testing::AllOf(
-                                               HasSubstr("config.json"), HasSubstr(expected))))
-      << config.dump();
 }
 
 // Parameters of Transformers' models of the class defaults.
@@ -314,69 +273,6 @@ TEST(Table, Qwen2SlidesOnlyWhenToldAndFromALayerOn) {
   EXPECT_THAT(windows(), testing::ElementsAre(0, 0, 0, 0));
   config["use_sliding_window"] = true;
   EXPECT_THAT(windows(), testing::ElementsAre(0, 0, 7, 7));
-}
-
-// The two spellings of rotary settings, also per layer type.
-TEST(Table, SpellingsOfPerLayerRope) {
-  json v4 = small("gemma3_text"), v5 = v4;
-  v4["rope_theta"] = 1e5;
-  v4["rope_local_base_freq"] = 100.0;
-  v4["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 4.0}};
-  v5["rope_parameters"] = {
-      {"full_attention", {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 1e5}}},
-      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 100.0}}}};
-  EXPECT_THAT(tree_differences(decoder_of(v4), decoder_of(v5)), testing::IsEmpty());
-  EXPECT_EQ(attention(decoder_of(v4), 0).rope->spec().theta, 100);
-  json both = v5;
-  both["rope_scaling"] = v4["rope_scaling"];
-  EXPECT_THROW(decoder_of(both), Error);
-  v5["rope_parameters"]["sliding_attention"]["colour"] = "red";
-  EXPECT_THAT([&] { decoder_of(v5); }, testing::ThrowsMessage<Error>(HasSubstr("colour")));
-}
-
-TEST(Table, RopeSettings) {
-  const auto rope = [](json settings) {
-    json config = small("llama");
-    config["rope_scaling"] = std::move(settings);
-    return rope_of(decoder_of(config)).spec();
-  };
-  // Null and absent are plain rotation.
-  EXPECT_EQ(rope(nullptr), rope_of(decoder_of(small("llama"))).spec());
-  EXPECT_EQ(rope({{"type", "linear"}, {"factor", 2.0}}),
-            rope({{"rope_type", "linear"}, {"factor", 2.0}}));
-  json config = small("llama");
-  expect_refused(config, "rope_scaling", {{"rope_type", "spiral"}}, "spiral");
-  expect_refused(config, "rope_scaling", {{"rope_type", "linear"}}, "factor is missing");
-  expect_refused(config, "rope_scaling", {{"rope_type", "dynamic"}}, "factor is missing");
-  expect_refused(config, "rope_scaling",
-                 {{"rope_type", "llama3"},
-                  {"factor", 8.0},
-                  {"high_freq_factor", 4.0},
-                  {"original_max_position_embeddings", 64}},
-                 "low_freq_factor is missing");
-  expect_refused(config, "rope_scaling",
-                 {{"rope_type", "longrope"}, {"short_factor", {1.0}}, {"long_factor", {1.0}}},
-                 "8 short and long factors, got 1 and 1");
-  expect_refused(config, "rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}, {"knob", 1}},
-                 "knob");
-  expect_refused(config, "partial_rotary_factor", 1.5, "partial_rotary_factor");
-  expect_refused(config, "partial_rotary_factor", 0.001, "rotated dims");
-}
-
-// theta * alpha^(R/(R-2)), for every length.
-TEST(Table, HunYuansDynamicIsAFixedTheta) {
-  json config = small("hunyuan_v1_dense");
-  config["head_dim"] = 128;
-  config["rope_scaling"] = {{"type", "dynamic"}, {"alpha", 1000.0},       {"factor", 1.0},
-                            {"mscale", 1.0},     {"mscale_all_dim", 1.0}, {"beta_fast", 32}};
-  const auto spec = rope_of(decoder_of(config)).spec();
-  EXPECT_NEAR(spec.theta, 11158839.925, 1e-2);
-  EXPECT_FALSE(spec.depends_on_length());
-  config["rope_scaling"].erase("alpha");
-  config["rope_scaling"]["factor"] = 2.0;
-  EXPECT_THAT([&] { decoder_of(config); }, testing::ThrowsMessage<Error>(HasSubstr("mscale")));
-  expect_refused(small("hunyuan_v1_dense"), "rope_scaling", {{"type", "dynamic"}, {"alpha", 0}},
-                 "alpha must be above 0");
 }
 
 TEST(Table, ValuesThatAreNotSupportedAreNamed) {

@@ -47,6 +47,28 @@ const char* partial_field(const Json& config) {
   return is_gpt_neox(config) ? "rotary_pct" : "partial_rotary_factor";
 }
 
+// Families whose layers of the two kinds turn by different angles, and the theta of those with a
+// window where a file of version 4 does not say it. Only some of them read it from such a file.
+struct LayeredFamily {
+  std::string_view model_type;
+  double sliding_theta;
+  bool reads_sliding_theta;
+};
+constexpr LayeredFamily kLayered[] = {{"gemma3_text", 1e4, true}, {"olmo3", 5e5, false}};
+
+const LayeredFamily* layered_family(const Json& config) {
+  const std::string type = config.value("model_type", "");
+  for (const LayeredFamily& family : kLayered)
+    if (family.model_type == type) return &family;
+  return nullptr;
+}
+
+// Whether the class of the model has a scaling where the file has no object of rotary settings.
+bool scales_by_default(const Json& config) {
+  const std::string type = config.value("model_type", "");
+  return type == "apertus" || type == "cwm" || type == "gpt_oss";
+}
+
 // Rope of one kind of layer -> what v4 calls rope_scaling: null for plain frequencies.
 Json scaling_of(Json rope) {
   rope.erase("rope_theta");
@@ -67,13 +89,18 @@ void to_v4(Json& config, std::string_view origin) {
   config.erase("dtype");
   Json rope = take(config, "rope_parameters");
   if (!rope.is_object()) return;
-  if (rope.contains(kFull) || rope.contains(kSliding)) {
+  if (const LayeredFamily* family = layered_family(config)) {
     const Json sliding = rope.value(kSliding, Json::object());
     const Json full = rope.value(kFull, Json::object());
     if (!scaling_of(sliding).is_null())
       throw Error("{}: rope_parameters.{} has a scaling, which version 4 cannot say", origin,
                   kSliding);
-    if (sliding.contains("rope_theta")) config["rope_local_base_freq"] = sliding["rope_theta"];
+    if (sliding.contains("rope_theta")) {
+      if (!family->reads_sliding_theta && sliding["rope_theta"] != family->sliding_theta)
+        throw Error("{}: rope_parameters.{}.rope_theta is {}, version 4 can only say {}", origin,
+                    kSliding, sliding["rope_theta"].dump(), family->sliding_theta);
+      config["rope_local_base_freq"] = sliding["rope_theta"];
+    }
     rope = full;
   }
   if (rope.contains("rope_theta")) config[theta_field(config)] = rope["rope_theta"];
@@ -83,6 +110,8 @@ void to_v4(Json& config, std::string_view origin) {
       rope.contains("original_max_position_embeddings"))
     config["original_max_position_embeddings"] = rope["original_max_position_embeddings"];
   config["rope_scaling"] = scaling_of(std::move(rope));
+  if (config["rope_scaling"].is_null() && scales_by_default(config))
+    config["rope_scaling"] = {{"rope_type", "default"}};
 }
 
 void to_v5(Json& config, std::string_view origin) {
@@ -94,6 +123,8 @@ void to_v5(Json& config, std::string_view origin) {
     return;
   }
   if (!old) return;
+  // Without an object the class of the model has all settings, also where a theta stands beside it.
+  if (scales_by_default(config) && !has(config, "rope_scaling")) return;
   const Json theta = take(config, theta_field(config));
   const Json partial = take(config, partial_field(config));
   const Json local = take(config, "rope_local_base_freq");
@@ -107,8 +138,10 @@ void to_v5(Json& config, std::string_view origin) {
   if (!partial.is_null()) rope["partial_rotary_factor"] = partial;
   if (rope["rope_type"] == "longrope" && has(config, "original_max_position_embeddings"))
     rope["original_max_position_embeddings"] = config["original_max_position_embeddings"];
-  if (!local.is_null())
-    rope = {{kFull, rope}, {kSliding, {{"rope_theta", local}, {"rope_type", "default"}}}};
+  if (const LayeredFamily* family = layered_family(config)) {
+    const Json sliding_theta = local.is_null() ? Json(family->sliding_theta) : local;
+    rope = {{kFull, rope}, {kSliding, {{"rope_theta", sliding_theta}, {"rope_type", "default"}}}};
+  }
   config["rope_parameters"] = rope;
 }
 

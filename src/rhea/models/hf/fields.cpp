@@ -226,22 +226,24 @@ Fields Fields::section(std::string_view name) {
           fmt::format("{}: {}", origin_, name), *notes_};
 }
 
-bool Fields::is_nested(std::string_view name) const {
-  const json& from = given(name) ? *object_ : *defaults_;
-  const auto at = from.find(name);
-  if (at == from.end() || !at->is_object()) return false;
-  return std::any_of(at->begin(), at->end(), [](const json& item) { return item.is_object(); });
+bool Fields::is_empty(std::string_view name) const {
+  const auto at = object_->find(name);
+  return at != object_->end() && at->is_structured() && at->empty();
 }
 
-void Fields::refuse_unknown() const {
-  std::vector<std::string> unknown;
+std::vector<std::string> Fields::unread() const {
+  std::vector<std::string> found;
   for (const auto& [name, value] : object_->items()) {
     const bool harmless =
         std::find(std::begin(kNoEffect), std::end(kNoEffect), name) != std::end(kNoEffect);
     if (!harmless && !used_.contains(name))
-      unknown.push_back(fmt::format("{} = {}", name, value.dump()));
+      found.push_back(fmt::format("{} = {}", name, value.dump()));
   }
-  if (!unknown.empty())
+  return found;
+}
+
+void Fields::refuse_unknown() const {
+  if (const auto unknown = unread(); !unknown.empty())
     throw Error("{}: fields that are not understood and may change the computation: {}", origin_,
                 fmt::join(unknown, ", "));
 }

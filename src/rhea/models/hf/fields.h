@@ -64,9 +64,11 @@ class Fields {
   // The object under that name: of the file, else (also for null) of the class defaults, else an
   // empty one.
   Fields section(std::string_view name);
-  // Whether the object under that name holds objects itself.
-  bool is_nested(std::string_view name) const;
-  // Throws Error listing fields that nobody asked for.
+  // An object or a list of the file without entries.
+  bool is_empty(std::string_view name) const;
+  // "name = value" of the fields that nobody asked for.
+  std::vector<std::string> unread() const;
+  // Throws Error listing them.
   void refuse_unknown() const;
 
   Error error(const std::string& what) const { return Error("{}: {}", origin_, what); }

@@ -52,7 +52,7 @@ std::span<const Row> gpt_oss_rows() {
  "rms_norm_eps": 1e-5, "max_position_embeddings": 131072, "hidden_act": "silu",
  "rope_theta": 150000.0,
  "rope_parameters": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
- "truncate": false, "original_max_position_embeddings": 4096, "rope_theta": 150000.0},
+ "truncate": false, "original_max_position_embeddings": 4096},
  "tie_word_embeddings": false, "attention_bias": true, "sliding_window": 128,
  "num_local_experts": 128, "num_experts_per_tok": 4, "swiglu_alpha": 1.702, "swiglu_limit": 7.0})",
           gpt_oss,

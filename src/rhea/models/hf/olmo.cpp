@@ -58,6 +58,7 @@ bool three_of_four(int64_t layer) { return (layer + 1) % 4 != 0; }
 nn::Decoder::Config olmo3(Fields& fields) {
   const DecoderSizes sizes = olmo2_sizes(fields);
   const LayerRopes ropes = read_layer_ropes(fields, sizes.head_dim);
+  fields.only("rope_local_base_freq", "5e5");  // Transformers takes this whatever a file says
   auto model = olmo2_decoder(fields, sizes, ropes.full);
   const auto sliding = read_sliding_layers(fields, sizes.n_layers, three_of_four);
   set_windows(model, read_window(fields), sliding);
@@ -112,7 +113,8 @@ std::span<const Row> olmo_rows() {
           R"({"pad_token_id": 1, "hidden_size": 4096, "intermediate_size": 11008,
  "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 50304, "rms_norm_eps": 1e-5,
  "max_position_embeddings": 2048, "hidden_act": "silu", "rope_theta": 5e5,
- "tie_word_embeddings": false, "attention_bias": false, "sliding_window": 4096})",
+ "rope_local_base_freq": 5e5, "tie_word_embeddings": false, "attention_bias": false,
+ "sliding_window": 4096})",
           olmo3},
       Row{"exaone4",
           {"Exaone4ForCausalLM"},

@@ -82,8 +82,19 @@ class Editor {
       replace(rope, "rope_theta", fmt::format("{}.rope_theta", place), *theta);
       found = true;
     }
+    const bool settings = has_object("rope_parameters") || has_object("rope_scaling");
+    if (found && settings) return;
+    // Settings of the class, which go before a theta at the top, become those of the file.
+    if (const auto row = row_of(); row != nullptr && !settings) {
+      auto defaults = ordered_json::parse(row->defaults);
+      if (has(defaults, "rope_parameters") && has(defaults["rope_parameters"], "rope_theta")) {
+        document_["rope_parameters"] = defaults["rope_parameters"];
+        replace(document_["rope_parameters"], "rope_theta", "rope_parameters.rope_theta", *theta);
+        return;
+      }
+    }
     if (found) return;
-    if (has(document_, "rope_parameters") && document_["rope_parameters"].is_object())
+    if (has_object("rope_parameters"))
       replace(document_["rope_parameters"], "rope_theta", "rope_parameters.rope_theta", *theta);
     else
       replace(document_, "rope_theta", "rope_theta", *theta);
@@ -95,13 +106,20 @@ class Editor {
   }
 
  private:
-  std::string usual(const char* name) const {
+  // Null where the file's model type is none of the table.
+  const Row* row_of() const {
     const auto type = document_.find("model_type");
+    if (type == document_.end() || !type->is_string()) return nullptr;
     const auto known = model_types();
-    const bool has_row =
-        type != document_.end() &&
-        std::any_of(known.begin(), known.end(), [&](std::string_view row) { return *type == row; });
-    return std::string(has_row ? find_row(type->get<std::string>()).spelling(name) : name);
+    const auto name = type->get<std::string>();
+    return std::find(known.begin(), known.end(), name) == known.end() ? nullptr : &find_row(name);
+  }
+  std::string usual(const char* name) const {
+    const Row* row = row_of();
+    return std::string(row != nullptr ? row->spelling(name) : name);
+  }
+  bool has_object(const char* name) const {
+    return has(document_, name) && document_[name].is_object() && !document_[name].empty();
   }
   static bool has(const ordered_json& object, const char* name) {
     return object.contains(name) && !object[name].is_null();

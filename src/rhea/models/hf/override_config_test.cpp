@@ -69,6 +69,20 @@ TEST(OverrideConfig, ListsWithAnEntryPerLayerAreCut) {
   EXPECT_THAT(made.replaced, testing::Contains("layer_types: the first 2 of 3"));
 }
 
+// Without an object of settings these take one of the class, whose theta goes before that of a
+// file.
+TEST(OverrideConfig, ThetaReplacesThatOfTheClass) {
+  HfOverridesConfig o;
+  o.rope_theta = 5e6;
+  for (const char* text : {R"({"model_type": "apertus"})", R"({"model_type": "apertus",
+                           "rope_theta": 1e3, "rope_scaling": null})"}) {
+    const json made = overridden(text, o);
+    EXPECT_EQ(made["rope_parameters"]["rope_theta"], 5e6) << made;
+    EXPECT_EQ(made["rope_parameters"]["rope_type"], "llama3") << made;
+  }
+  EXPECT_EQ(overridden(R"({"model_type": "gpt_oss"})", o)["rope_theta"], 5e6);
+}
+
 // W6, and its reverse: theta and the scaling do not touch each other.
 TEST(OverrideConfig, ThetaLeavesTheScalingAlone) {
   HfOverridesConfig o;

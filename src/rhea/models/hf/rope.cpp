@@ -1,5 +1,7 @@
 #include "rhea/models/hf/rope.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 
 namespace rhea::models::hf {
@@ -15,8 +17,8 @@ struct Top {
   int64_t context = 0;          // max_position_embeddings
   std::optional<double> theta;  // as the file gives it
   double default_theta = 0;     // that, or the class default
-  // original_max_position_embeddings beside the object, likewise
-  std::optional<double> original, default_original;
+  // original_max_position_embeddings beside the object, of the file or the class
+  std::optional<double> original;
   double partial = 1;
   std::vector<std::string_view> longrope_names;
   bool longrope_magnitudes = false;
@@ -30,9 +32,7 @@ Top read_top(Fields& fields, int64_t head_dim, const RopeSpelling& spelling = {}
   top.context = fields.integer("max_position_embeddings", kMostPositions);
   top.default_theta = fields.number_or(spelling.theta, kDefaultTheta);
   if (fields.given(spelling.theta)) top.theta = top.default_theta;
-  const auto original = fields.maybe_number("original_max_position_embeddings");
-  if (fields.given("original_max_position_embeddings")) top.original = original;
-  top.default_original = original;
+  top.original = fields.maybe_number("original_max_position_embeddings");
   top.partial = fields.number_or(spelling.partial, 1);
   return top;
 }
@@ -49,8 +49,7 @@ void read_scaling(Fields& inner, const Top& top, Scaling scaling, Rope& rope) {
   if (scaling == Scaling::llama3 && !original && !top.original)
     throw inner.error("original_max_position_embeddings is missing");
   // The one at the top is the older place and wins, as in Transformers.
-  rope.original_max_position_embeddings =
-      top.original.value_or(original.value_or(top.default_original.value_or(context)));
+  rope.original_max_position_embeddings = top.original.value_or(original.value_or(context));
   if (scaling == Scaling::llama3) {
     rope.factor = inner.number("factor");
     rope.low_freq_factor = inner.number("low_freq_factor");
@@ -78,16 +77,15 @@ void read_scaling(Fields& inner, const Top& top, Scaling scaling, Rope& rope) {
   }
 }
 
-// One object of settings; an empty one is plain rotation. In one that comes from the class defaults
-// a theta at the top of the file wins.
-Rope read_object(Fields& inner, const Top& top, bool from_file = true) {
+// One object of settings; an empty one is plain rotation.
+Rope read_object(Fields& inner, const Top& top) {
   Rope rope;
   rope.max_position_embeddings = top.context;
   const auto theta = inner.maybe_number("rope_theta");
-  if (from_file && theta && top.theta && *theta != *top.theta)
+  if (theta && top.theta && *theta != *top.theta)
     throw inner.error(
         fmt::format("rope_theta is {} here and {} at the top of the file", *theta, *top.theta));
-  rope.theta = top.theta.value_or(theta.value_or(top.default_theta));
+  rope.theta = theta.value_or(top.theta.value_or(top.default_theta));
   const auto old_type = inner.maybe_text("type");
   std::string type =
       inner.maybe_text("rope_type").value_or(old_type.value_or(std::string("default")));
@@ -119,21 +117,31 @@ Rope checked(const Fields& fields, Rope rope) {
   return rope;
 }
 
-// rope_parameters, or the older rope_scaling.
+// rope_parameters, or the older rope_scaling, of which an empty object says nothing.
 const char* place(Fields& fields) {
-  if (fields.given("rope_parameters") && fields.given("rope_scaling"))
+  const bool old = fields.given("rope_scaling") && !fields.is_empty("rope_scaling");
+  if (old && fields.given("rope_parameters"))
     throw fields.error("rope_parameters and rope_scaling are both given");
   fields.ignore({"rope_parameters", "rope_scaling"});
-  return fields.given("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  return old ? "rope_scaling" : "rope_parameters";
 }
 
 }  // namespace
 
 Rope read_rope(Fields& fields, int64_t head_dim, const RopeSpelling& spelling) {
-  const Top top = read_top(fields, head_dim, spelling);
+  Top top = read_top(fields, head_dim, spelling);
   const char* name = place(fields);
   Fields inner = fields.section(name);
-  const Rope rope = read_object(inner, top, fields.given(name));
+  // The object of the class is complete, as in Transformers: a theta beside it is not read.
+  if (!fields.given(name) && inner.given("rope_theta") && top.theta) {
+    if (*top.theta != inner.number("rope_theta"))
+      fields.warn(
+          fmt::format("{} = {} has no effect without rope_parameters or rope_scaling: then all "
+                      "rotary settings are those of the class",
+                      spelling.theta, *top.theta));
+    top.theta.reset();
+  }
+  const Rope rope = read_object(inner, top);
   inner.refuse_unknown();
   return checked(fields, rope);
 }
@@ -141,27 +149,34 @@ Rope read_rope(Fields& fields, int64_t head_dim, const RopeSpelling& spelling) {
 LayerRopes read_layer_ropes(Fields& fields, int64_t head_dim) {
   Top top = read_top(fields, head_dim);
   Top local = top;
-  local.default_theta = fields.number_or("rope_local_base_freq", top.default_theta);
+  local.default_theta = fields.number("rope_local_base_freq");
   local.theta.reset();
   const char* name = place(fields);
   Fields settings = fields.section(name);
   LayerRopes ropes;
-  if (fields.is_nested(name)) {
-    // Each layer type has an object of its own; plain values beside them are left over from older
-    // versions and nobody reads them.
+  if (std::string_view(name) == "rope_scaling") {
+    if (settings.given("type") && !settings.given("rope_type"))
+      throw settings.error(
+          "type is not read for this model type, in Transformers neither: write rope_type");
+    ropes.full = read_object(settings, top);
+    settings.refuse_unknown();
+    Fields plain = fields.section("no settings");
+    ropes.sliding = read_object(plain, local);
+  } else {
+    // Each kind of layer has an object of its own; nobody reads plain values beside them, which
+    // Transformers keeps when it saves a file of an older version.
     top.theta.reset();
-    settings.ignore({"rope_theta", "rope_type", "type", "partial_rotary_factor"});
     Fields full = settings.section("full_attention"),
            sliding = settings.section("sliding_attention");
     ropes = {read_object(full, top), read_object(sliding, local)};
     full.refuse_unknown();
     sliding.refuse_unknown();
-  } else {
-    ropes.full = read_object(settings, top);
-    Fields plain = fields.section("no settings");
-    ropes.sliding = read_object(plain, local);
+    if (const auto unread = settings.unread(); !unread.empty())
+      fields.warn(
+          fmt::format("rope_parameters: not read, because each kind of layer has an object of its "
+                      "own (full_attention, sliding_attention): {}",
+                      fmt::join(unread, ", ")));
   }
-  settings.refuse_unknown();
   return {checked(fields, ropes.full), checked(fields, ropes.sliding)};
 }
 

@@ -20,8 +20,8 @@ struct RopeSpelling {
 Rope read_rope(Fields& fields, int64_t head_dim, const RopeSpelling& spelling = {});
 
 // For models whose layers differ: of the layer types "full_attention" and "sliding_attention". In
-// the spelling of Transformers 4 scaling applies to full attention only, and rope_local_base_freq,
-// where given, is the theta of sliding attention.
+// the spelling of Transformers 4 rope_theta and the scaling apply to full attention only, and
+// rope_local_base_freq, which the class defaults must have, is the theta of sliding attention.
 struct LayerRopes {
   Rope full, sliding;
 };
