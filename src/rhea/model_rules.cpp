@@ -38,8 +38,8 @@ void check_length(const TrainerConfig& config, const nn::Decoder::Config& model,
                   config.training.seq_len, limit));
 }
 
-void check_groups(const OptimizerConfig& optimizer, const std::vector<nn::Parameter>& parameters,
-                  Problems& problems) {
+void check_groups(const OptimizerConfig& optimizer, const nn::Decoder::Config& model,
+                  const std::vector<nn::Parameter>& parameters, Problems& problems) {
   // Groups that are wrong in themselves are reported by the rules of the config.
   for (const auto& group : optimizer.param_groups) {
     const auto& name = group.optimizer_name;
@@ -55,10 +55,19 @@ void check_groups(const OptimizerConfig& optimizer, const std::vector<nn::Parame
   if (optimizer.param_groups.empty()) return;
   std::vector<std::string> fqns;
   std::vector<int64_t> sizes;
-  for (const auto& parameter : parameters) {
-    fqns.push_back(parameter.fqn);
-    sizes.push_back(ir::num_elements(parameter.shape));
+  try {
+    for (const auto& parameter : parameters) {
+      if (!nn::is_trainable(model.trainable, parameter)) continue;
+      fqns.push_back(parameter.fqn);
+      sizes.push_back(ir::num_elements(parameter.shape));
+    }
+  } catch (const Error& error) {
+    return add(problems, "model_spec.converters", "", error.what());
   }
+  if (fqns.empty())
+    return add(problems, "model_spec.converters", "",
+               fmt::format("all {} parameters are frozen, so there is nothing to train",
+                           parameters.size()));
   try {
     train_step::assign_groups(optimizer, fqns, sizes);
   } catch (const Error& error) {
@@ -151,7 +160,7 @@ void check_model(const TrainerConfig& config, Problems& problems) {
   nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
   const auto* chunked = config.loss.as<ChunkedLossConfig>();
   nn::language_model_loss(trace, model, chunked != nullptr ? 1 : 0);
-  check_groups(config.optimizer, trace.parameters(), problems);
+  check_groups(config.optimizer, model, trace.parameters(), problems);
   check_recompute_texts(config.activation_checkpoint, graph, problems);
   check_names(config, trace.parameters(), problems);
   check_published_config(config, model, problems);

@@ -215,7 +215,7 @@ void print_plan(const TrainerConfig& config, const PlanOptions& options, std::os
   const auto& model = models::decoder(config.model_spec);
   const auto step = step_options(config);
   const auto graphs = train_step::build_step_graphs(model, step);
-  const auto size = models::model_size(model, graphs.parameters, config.training.seq_len);
+  const auto size = models::model_size(model, graphs.all_parameters(), config.training.seq_len);
   ThreadPool pool(options.num_threads);
   const auto plan = train_step::plan_step(graphs, pool.num_threads(), compile_options(config));
 
@@ -223,6 +223,9 @@ void print_plan(const TrainerConfig& config, const PlanOptions& options, std::os
   const int64_t tokens = accumulation * step.trace.num_tokens;
   fmt::print(out, "{} {}\n", config.model_spec.name, config.model_spec.flavor);
   fmt::print(out, "  parameters           {}\n", size.num_parameters);
+  if (!graphs.frozen.empty())
+    fmt::print(out, "  trainable            {} ({:.3f} %)\n", size.num_trainable,
+               size.trainable_percent());
   if (size.num_active != size.num_parameters)
     fmt::print(out, "  parameters of a token {}\n", size.num_active);
   fmt::print(

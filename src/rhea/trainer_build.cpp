@@ -154,6 +154,8 @@ void Trainer::build_model() {
   const metrics::StructuredLog::Span span(*events_, "model.build");
   const auto& model = models::decoder(config_.model_spec);
   const std::string name = fmt::format("{} {}", config_.model_spec.name, config_.model_spec.flavor);
+  for (const auto& note : config_.model_spec.conversion_notes)
+    note.is_warning ? log::warning(kLog, "{}", note.text) : log::info(kLog, "{}", note.text);
   log::info(kLog, "Building {}", name);
   if (config_.model_spec.flavor == models::kFromConfig) {
     const auto run = models::read_run_config(config_);
@@ -172,12 +174,15 @@ void Trainer::build_model() {
 
   const auto options = step_options(config_);
   auto graphs = train_step::build_step_graphs(model, options);
-  size_ = models::model_size(model, graphs.parameters, config_.training.seq_len);
+  size_ = models::model_size(model, graphs.all_parameters(), config_.training.seq_len);
   const std::string active = size_.num_active == size_.num_parameters
                                  ? ""
                                  : fmt::format(", {} of a token", with_commas(size_.num_active));
   log::info(kLog, "Model {} size: {} total parameters{}", name, with_commas(size_.num_parameters),
             active);
+  if (!graphs.frozen.empty())
+    log::info(kLog, "Trainable parameters: {} of {} ({:.3f}%)", with_commas(size_.num_trainable),
+              with_commas(size_.num_parameters), size_.trainable_percent());
   log_recompute(config_.activation_checkpoint);
   write_budget_curve(config_.dump_folder, graphs.budget_curve);
   build_step(std::move(graphs), options);

@@ -20,6 +20,8 @@ std::vector<NamedTensor> model_tensors(const train_step::TrainStep& step) {
   for (size_t i = 0; i < step.graphs().parameters.size(); ++i)
     add_parts(tensors, step.graphs().parameters[i], step.parameters()[i].type.dtype,
               step.parameters()[i].data);
+  for (size_t i = 0; i < step.graphs().frozen.size(); ++i)
+    add_parts(tensors, step.graphs().frozen[i], step.frozen()[i].type.dtype, step.frozen()[i].data);
   for (size_t i = 0; i < step.graphs().constants.size(); ++i)
     add_parts(tensors, step.graphs().constants[i], DType::f32, step.constants()[i].data);
   return tensors;

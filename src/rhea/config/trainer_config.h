@@ -1,5 +1,6 @@
 // TrainerConfig: the whole of a run. A recipe is a function that returns one.
 #pragma once
+#include "rhea/config/model_converter.h"
 #include "rhea/config/sections/activation_checkpoint.h"
 #include "rhea/config/sections/checkpoint.h"
 #include "rhea/config/sections/comm.h"
@@ -21,11 +22,17 @@ struct ModelSpec : Config {
   std::string name;
   std::string flavor;
   Slot<Config> model;
+  // Rewrite the model's tree in this order, when the run's config is completed and before overrides
+  // and validation see it (rhea/models/converters/).
+  Converters converters;
+  bool converters_applied = false;
+  std::vector<ConversionNote> conversion_notes;  // of the log
 
   void fields(Visitor& v) override {
     v("name", name, "model family");
     v("flavor", flavor, "size within the family");
     v("model", model, "the model's own config");
+    if (!converters.empty()) v("converters", converters, "what rewrote the model's config");
   }
 };
 

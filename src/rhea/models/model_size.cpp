@@ -6,18 +6,24 @@ namespace rhea::models {
 ModelSize model_size(const nn::Decoder::Config& model, const std::vector<nn::Parameter>& parameters,
                      int64_t seq_len) {
   ModelSize size;
+  const std::string table = model.embedding_fqn();
+  int64_t in_products = 0, frozen_in_products = 0;
   for (const auto& parameter : parameters) {
     const int64_t count = ir::num_elements(parameter.shape);
+    const int64_t active = count / parameter.share.of * parameter.share.used;
     size.num_parameters += count;
-    size.num_active += count / parameter.share.of * parameter.share.used;
+    size.num_active += active;
+    const bool trained = nn::is_trainable(model.trainable, parameter);
+    if (trained) size.num_trainable += count;
+    // The untied table is looked up, not multiplied with.
+    if (parameter.fqn == table && !model.tie_word_embeddings) continue;
+    in_products += active;
+    if (!trained) frozen_in_products += active;
   }
-  const int64_t embedding =
-      model.tok_embeddings->num_embeddings * model.tok_embeddings->embedding_dim;
-  const int64_t in_products = size.num_active - (model.tie_word_embeddings ? 0 : embedding);
   int64_t attention = 0;
   for (const auto& layer : model.layers)
     attention += layer->attention->score_width() + layer->feed_forward->score_width();
-  size.flops_per_token = 6 * in_products + 6 * attention * seq_len;
+  size.flops_per_token = 6 * in_products - 2 * frozen_in_products + 6 * attention * seq_len;
   return size;
 }
 

@@ -9,6 +9,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/models/converters/convert.h"
 #include "rhea/models/flavor.h"
 #include "rhea/models/hf/build.h"
 #include "rhea/models/hf/config_json.h"
@@ -82,7 +83,9 @@ ModelSpec deferred_spec(std::string_view family) {
   return spec;
 }
 
-void complete_spec(TrainerConfig& config) {
+namespace {
+
+void read_structure(TrainerConfig& config) {
   ModelSpec& spec = config.model_spec;
   if (spec.flavor != kFromConfig || spec.model) return;
   const RunConfigFile run = read_run_config(config);
@@ -92,7 +95,15 @@ void complete_spec(TrainerConfig& config) {
     throw Error("{}: model_type is '{}', the native {} needs '{}'", run.file.string(),
                 published.model_type, spec.name, family.model_type);
   const bool whole_row = config.hf_overrides.attn_mask_type == "causal";
-  spec = make_spec(spec.name, kFromConfig, family.build(published), whole_row ? "sdpa" : "flex");
+  spec.model =
+      make_spec(spec.name, kFromConfig, family.build(published), whole_row ? "sdpa" : "flex").model;
+}
+
+}  // namespace
+
+void complete_spec(TrainerConfig& config) {
+  read_structure(config);
+  apply_converters(config.model_spec);
 }
 
 const nn::Decoder::Config& decoder(const ModelSpec& spec) {

@@ -34,8 +34,8 @@ const Family& find_family(std::string_view name);
 inline constexpr std::string_view kFromConfig = "from_config";
 ModelSpec deferred_spec(std::string_view family);
 
-// Fills a deferred spec from the run's config.json; other specs are left alone. Throws Error naming
-// file and field.
+// Fills a deferred spec from the run's config.json and applies the spec's converters, each once.
+// Throws Error naming file and field, or what a converter says.
 void complete_spec(TrainerConfig& config);
 
 // The run's config.json with hf_overrides in it.

@@ -95,6 +95,11 @@ int64_t Decoder::Config::max_positions() const {
   return limit;
 }
 
+std::string Decoder::Config::embedding_fqn() const {
+  const std::string_view dot = names->prefix.empty() ? "" : ".";
+  return fmt::format("{}{}{}.weight", names->prefix, dot, names->tok_embeddings);
+}
+
 Value Decoder::Config::embed(Trace& trace) const {
   Value x_TD = call(trace, names->tok_embeddings, *tok_embeddings, trace.tokens());
   if (embedding_multiplier != 1)
@@ -131,11 +136,8 @@ Value Decoder::Config::head_weight(Trace& trace) const {
     return trace.parameter("weight", {lm_head->out_features, lm_head->in_features},
                            lm_head->init.init());
   }
-  const std::string name = names->prefix.empty()
-                               ? std::string(names->tok_embeddings)
-                               : fmt::format("{}.{}", names->prefix, names->tok_embeddings);
-  const ir::Scope scope(trace.graph(), name);
-  return trace.parameter("weight", {tok_embeddings->num_embeddings, tok_embeddings->embedding_dim},
+  return trace.parameter(embedding_fqn(),
+                         {tok_embeddings->num_embeddings, tok_embeddings->embedding_dim},
                          tok_embeddings->init.init());
 }
 
@@ -161,6 +163,7 @@ void Decoder::Config::fields(Visitor& v) {
   v(names->lm_head, lm_head, "head; its weight is unused when tied");
   v("logit_scale", logit_scale, "of the logits");
   v("logit_softcap", logit_softcap, "bound of the logits, 0 = none");
+  if (!trainable.empty()) v("trainable", trainable, "which parameters are trained");
 }
 
 Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t num_chunks) {

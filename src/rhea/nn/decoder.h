@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rhea/nn/attention.h"
+#include "rhea/nn/trainable.h"
 
 namespace rhea::nn {
 
@@ -56,7 +57,11 @@ struct Decoder {
     // they are not part of this model.
     int64_t num_mtp_layers = 0;
 
+    std::vector<TrainableRule> trainable;
+
     int64_t vocab_size() const { return tok_embeddings->num_embeddings; }
+    // "model.embed_tokens.weight"
+    std::string embedding_fqn() const;
     // Longest row that the rotary and learned positions allow; 0 = any.
     int64_t max_positions() const;
     // Hidden states after the last norm, h_TD.

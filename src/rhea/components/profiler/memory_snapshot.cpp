@@ -25,6 +25,9 @@ Json state_of(const train_step::StepGraphs& graphs) {
   };
   const auto& update = graphs.update;
   for (const auto& input : update.inputs()) add(input.name, update.type(input.value));
+  for (const auto& parameter : graphs.frozen)
+    if (update.find_input(parameter.fqn) == nullptr)
+      add(parameter.fqn, {graphs.param_dtype, parameter.shape});
   for (const auto& out : graphs.prepare.outputs()) add(out.name, graphs.prepare.type(out.value));
   return list;
 }

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "rhea/base/error.h"
 #include "rhea/exec/cpu/backend.h"
 #include "rhea/ops/ops.h"
 #include "rhea/passes/autodiff.h"
@@ -117,9 +118,15 @@ std::string state_name(std::string_view state, std::string_view fqn) {
 }
 std::string lr_name(size_t group) { return fmt::format("lr.{}", group); }
 
+std::vector<nn::Parameter> StepGraphs::all_parameters() const {
+  std::vector<nn::Parameter> all = parameters;
+  all.insert(all.end(), frozen.begin(), frozen.end());
+  return all;
+}
+
 StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions& options) {
   StepGraphs graphs;
-  graphs.grad_dtype = options.trace.param_dtype;
+  graphs.param_dtype = graphs.grad_dtype = options.trace.param_dtype;
   const bool bf16_states = options.optimizer.implementation == "fused_opt_states_bf16";
   graphs.state_dtype = bf16_states ? DType::bf16 : options.trace.param_dtype;
 
@@ -144,14 +151,19 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
     Graph traced;
     nn::Trace trace(traced, options.trace);
     const Value loss = nn::language_model_loss(trace, model, options.num_loss_chunks);
-    graphs.parameters = trace.parameters();
+    for (const auto& parameter : trace.parameters()) {
+      const bool trained = nn::is_trainable(model.trainable, parameter);
+      (trained ? graphs.parameters : graphs.frozen).push_back(parameter);
+      names.insert(parameter.fqn);
+    }
+    if (graphs.parameters.empty())
+      throw Error("all {} parameters are frozen, so there is nothing to train",
+                  graphs.frozen.size());
     graphs.constants = trace.constants();
     graphs.rope_specs = trace.rope_specs();
     std::vector<Value> inputs;
-    for (const auto& parameter : graphs.parameters) {
+    for (const auto& parameter : graphs.parameters)
       inputs.push_back(trace.parameter_input(parameter));
-      names.insert(parameter.fqn);
-    }
     auto pipeline = pipeline_of("microbatch");
     pipeline.check("trace", traced);
     const auto grads = passes::gradients(traced, loss, inputs);

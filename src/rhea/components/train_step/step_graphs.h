@@ -31,14 +31,18 @@ struct StepOptions {
 struct StepGraphs {
   ir::Graph prepare, microbatch, accumulate, norm, update, evaluate;
   bool update_prepares = false;  // off: prepare runs after each update (pass prepare_in_update)
-  std::vector<nn::Parameter> parameters;
-  std::vector<nn::Parameter> constants;  // never trained, f32 (nn::Trace::constant)
+  std::vector<nn::Parameter> parameters;  // trained
+  std::vector<nn::Parameter> frozen;      // stored and computed with like these, never changed
+  std::vector<nn::Parameter> constants;   // never trained, f32 (nn::Trace::constant)
   std::vector<nn::RopeSpec> rope_specs;
   GroupAssignment groups;
+  DType param_dtype = DType::f32;  // of parameters and frozen
   DType grad_dtype = DType::f32;   // of grad.<fqn>
   DType state_dtype = DType::f32;  // of the optimizer's tensors
   // With activation_checkpoint.visualize_memory_budget_pareto.
   std::vector<passes::BudgetPoint> budget_curve;
+
+  std::vector<nn::Parameter> all_parameters() const;  // trained, then frozen
 };
 
 StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions& options);

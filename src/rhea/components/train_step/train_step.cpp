@@ -35,15 +35,16 @@ std::vector<exec::cpu::TurnGraph> turns_of(const StepGraphs& graphs,
 
 StepMemory memory_of(const StepGraphs& graphs, std::span<const exec::MemoryPlan> plans) {
   StepMemory memory;
-  for (const auto& input : graphs.update.inputs()) {
-    const ir::Type& type = graphs.update.type(input.value);
-    if (input.name.starts_with("grad."))
-      memory.gradients += aligned_bytes(type);
-    else if (input.name.starts_with("exp_avg") || input.name.starts_with("momentum_buffer."))
-      memory.optimizer += aligned_bytes(type);
-    else if (type.rank() > 0)
-      memory.parameters += aligned_bytes(type);
+  for (size_t i = 0; i < graphs.parameters.size(); ++i) {
+    const ir::Shape& shape = graphs.parameters[i].shape;
+    memory.parameters += aligned_bytes({graphs.param_dtype, shape});
+    memory.gradients += aligned_bytes({graphs.grad_dtype, shape});
+    const auto& group = graphs.groups.groups[graphs.groups.group_of[i]];
+    memory.optimizer += aligned_bytes({graphs.state_dtype, shape}) *
+                        static_cast<int64_t>(group.state_names().size());
   }
+  for (const auto& parameter : graphs.frozen)
+    memory.parameters += aligned_bytes({graphs.param_dtype, parameter.shape});
   for (const auto& constant : graphs.constants)
     memory.parameters += aligned_bytes({DType::f32, constant.shape});
   for (const auto& out : graphs.prepare.outputs())
@@ -103,7 +104,9 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
       pool_(pool),
       ropes_(graphs_.rope_specs, trace.seq_len),
       scalars_(std::make_unique<Scalars>()) {
-  std::vector<std::pair<std::string, ir::Type>> parameters, constants, optimizer;
+  std::vector<std::pair<std::string, ir::Type>> parameters, frozen, constants, optimizer;
+  for (const auto& parameter : graphs_.frozen)
+    frozen.emplace_back(parameter.fqn, ir::Type{trace.param_dtype, parameter.shape});
   for (const auto& constant : graphs_.constants)
     constants.emplace_back(constant.fqn, ir::Type{DType::f32, constant.shape});
   for (size_t i = 0; i < graphs_.parameters.size(); ++i) {
@@ -114,6 +117,7 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
                              ir::Type{graphs_.state_dtype, parameter.shape});
   }
   parameters_ = allocate(parameters);
+  if (!frozen.empty()) frozen_ = allocate(frozen);
   if (!constants.empty()) constants_ = allocate(constants);
   optimizer_ = allocate(optimizer);
   const auto tokens = static_cast<size_t>(trace.num_tokens);
@@ -147,7 +151,7 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
 
 void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
   const auto find = [&](const std::string& name) -> void* {
-    for (const auto* tensors : {&parameters_, &constants_, &optimizer_}) {
+    for (const auto* tensors : {&parameters_, &frozen_, &constants_, &optimizer_}) {
       for (const StateTensor& tensor : *tensors) {
         if (tensor.name == name) return tensor.data;
       }
@@ -191,6 +195,7 @@ void TrainStep::initialise(uint64_t seed) {
                      pool_);
   };
   for (size_t i = 0; i < parameters_.size(); ++i) draw(graphs_.parameters[i], parameters_[i]);
+  for (size_t i = 0; i < frozen_.size(); ++i) draw(graphs_.frozen[i], frozen_[i]);
   for (size_t i = 0; i < constants_.size(); ++i) draw(graphs_.constants[i], constants_[i]);
   parameters_changed();
 }

@@ -60,13 +60,14 @@ class TrainStep {
   const StepGraphs& graphs() const { return graphs_; }
   // Whole tensors in the order of graphs().parameters; state tensors named "<state>.<fqn>".
   std::span<const StateTensor> parameters() const { return parameters_; }
+  std::span<const StateTensor> frozen() const { return frozen_; }  // of graphs().frozen
   std::span<const StateTensor> constants() const { return constants_; }
   // Between forward_backward and update.
   std::span<const StateTensor> gradients() const { return gradients_; }
   std::span<const StateTensor> optimizer_state() const { return optimizer_; }
 
-  // Draws every parameter and constant from (seed, FQN of the part, element). The optimizer's state
-  // is zero from the start.
+  // Draws every parameter (frozen ones too) and constant from (seed, FQN of the part, element). The
+  // optimizer's state is zero from the start.
   void initialise(uint64_t seed);
   // To be called after parameters were written from outside.
   void parameters_changed();
@@ -98,7 +99,7 @@ class TrainStep {
   nn::TraceOptions trace_;
   ThreadPool& pool_;
   std::vector<std::shared_ptr<void>> blocks_;
-  std::vector<StateTensor> parameters_, constants_, optimizer_;
+  std::vector<StateTensor> parameters_, frozen_, constants_, optimizer_;
   std::vector<StateTensor> gradients_;  // in the arena
   nn::RopeBuffers ropes_;
   std::unique_ptr<Scalars> scalars_;

@@ -1,0 +1,31 @@
+// Freezing: parameters that keep their values.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rhea/config/model_converter.h"
+
+namespace rhea {
+
+struct FreezeOptions {
+  // Globs over FQNs of parameters as checkpoints have them ("layers.[0-3].*",
+  // "*.attention.*.weight").
+  std::vector<std::string> fqns;
+  // Globs of what is trained though one of `fqns` matches it.
+  std::vector<std::string> except;
+};
+
+// What it matches gets no gradient and no optimizer state, is left out of the gradient's norm and
+// is stored as before. A glob that matches nothing is a warning, a converter that freezes nothing
+// an error.
+struct FreezeConverter : ModelConverter, FreezeOptions {
+  FreezeConverter() = default;
+  explicit FreezeConverter(FreezeOptions options) : FreezeOptions(std::move(options)) {}
+
+  std::string name() const override { return "FreezeConverter"; }
+  void convert(Slot<Config>& model, std::vector<ConversionNote>& notes) const override;
+  void fields(Visitor& v) override;
+};
+
+}  // namespace rhea
