@@ -5,13 +5,19 @@
 #include "rhea/base/dtype.h"
 #include "rhea/ops/per_isa.h"
 
-// The functions of all instruction sets, index Isa; elsewhere than on x86 there is the plain one.
+// The functions of all instruction sets: RHEA_PER_ISA_BF16 where there is a copy for the bf16
+// instructions, index Isa; RHEA_PER_ISA where there is none, index vector_isa. Elsewhere than on
+// x86 there is the plain one.
 #if defined(__x86_64__)
 #define RHEA_PER_ISA(function) \
   { isa_plain::function, isa_avx2::function, isa_avx512::function }
+#define RHEA_PER_ISA_BF16(function) \
+  { isa_plain::function, isa_avx2::function, isa_avx512::function, isa_avx512_bf16::function }
 #else
 #define RHEA_PER_ISA(function) \
   { isa_plain::function, isa_plain::function, isa_plain::function }
+#define RHEA_PER_ISA_BF16(function) \
+  { isa_plain::function, isa_plain::function, isa_plain::function, isa_plain::function }
 #endif
 
 namespace rhea::ops {
@@ -26,12 +32,16 @@ inline int row_dtype(DType dtype) { return static_cast<int>(dtype); }
 static_assert(static_cast<int>(DType::f32) == 0 && static_cast<int>(DType::bf16) == 1 &&
               static_cast<int>(DType::f16) == 2);
 
-// kernels_per_isa that refuse f64; to be followed by a kernel that takes everything.
+// kernels_per_isa that refuse f64; to be followed by a kernel that takes everything. The copy for
+// bf16 instructions only differs for bf16.
 inline std::vector<ir::CpuKernel> row_kernels(std::string_view name, PlanForIsa plan) {
-  auto kernels = kernels_per_isa(name, plan);
+  auto kernels =
+      kernels_per_isa(name, plan, {Isa::avx512_bf16, Isa::avx512, Isa::avx2, Isa::plain});
   for (ir::CpuKernel& kernel : kernels)
-    kernel.accepts = [](const ir::OpInstance& op) {
-      return op.in[0].dtype == DType::f64 ? std::string("f64 has no vector kernel") : "";
+    kernel.accepts = [isa = kernel.isa](const ir::OpInstance& op) -> std::string {
+      if (op.in[0].dtype == DType::f64) return "f64 has no vector kernel";
+      if (isa == Isa::avx512_bf16 && op.in[0].dtype != DType::bf16) return "no bf16 operands";
+      return "";
     };
   return kernels;
 }

@@ -148,18 +148,29 @@ RHEA_INLINE void store_u16_n(void* p, u16x16 v, int64_t n) {
 RHEA_INLINE f32x16 bf16_to_f32(u16x16 v) {
   return bits_as<f32x16>(__builtin_convertvector(v, u32x16) << 16);
 }
-// Round to nearest even; NaN stays NaN. By integers also where the CPU has an instruction: that one
-// flushes subnormals.
+// Round to nearest even; NaN stays NaN. By integers, or by the CPU's instruction where there is
+// one: that one flushes subnormals, which are looked for first.
 RHEA_INLINE u32x16 bf16_bits_of(f32x16 v) {
   const u32x16 u = bits_as<u32x16>(v);
   const u32x16 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
   return select(v != v, (u >> 16) | 0x40u, rounded);
 }
 RHEA_INLINE u16x16 f32_to_bf16(f32x16 v) {
+#if RHEA_ISA == 3
+  constexpr int kSubnormal = 0x20;
+  if (__builtin_expect(_mm512_fpclass_ps_mask(bits_as<__m512>(v), kSubnormal) == 0, 1))
+    return bits_as<u16x16>(_mm512_cvtneps_pbh(bits_as<__m512>(v)));
+#endif
   return __builtin_convertvector(bf16_bits_of(v), u16x16);
 }
 // The f32 value rounded to bf16, still as f32.
-RHEA_INLINE f32x16 round_bf16(f32x16 v) { return bits_as<f32x16>(bf16_bits_of(v) << 16); }
+RHEA_INLINE f32x16 round_bf16(f32x16 v) {
+#if RHEA_ISA == 3
+  return bf16_to_f32(f32_to_bf16(v));
+#else
+  return bits_as<f32x16>(bf16_bits_of(v) << 16);
+#endif
+}
 
 RHEA_INLINE f32x16 f16_to_f32(u16x16 v) {
 #if RHEA_ISA >= 2
@@ -279,6 +290,34 @@ RHEA_INLINE float sum_lanes(f32x16 v) {
   const Quarter q = bits_as<Quarter>(h.low + h.high);
   const f32x4 s = q.low + q.high;
   return (s[0] + s[2]) + (s[1] + s[3]);
+}
+// Lane i = sum_lanes(v[i]), for 16 vectors at the price of two.
+RHEA_INLINE f32x16 sum_each(const f32x16 (&v)[16]) {
+#if RHEA_ISA >= 2
+  __m512 halves[8], quarters[4], pairs[2];
+  const auto at = [&](int i) __attribute__((always_inline)) { return bits_as<__m512>(v[i]); };
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i)
+    halves[i] = _mm512_add_ps(_mm512_shuffle_f32x4(at(i), at(i + 8), 0x44),
+                              _mm512_shuffle_f32x4(at(i), at(i + 8), 0xee));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i)
+    quarters[i] = _mm512_add_ps(_mm512_shuffle_f32x4(halves[i], halves[i + 4], 0x88),
+                                _mm512_shuffle_f32x4(halves[i], halves[i + 4], 0xdd));
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i)
+    pairs[i] = _mm512_add_ps(_mm512_shuffle_ps(quarters[i], quarters[i + 2], 0x44),
+                             _mm512_shuffle_ps(quarters[i], quarters[i + 2], 0xee));
+  const __m512 sums = _mm512_add_ps(_mm512_shuffle_ps(pairs[0], pairs[1], 0x88),
+                                    _mm512_shuffle_ps(pairs[0], pairs[1], 0xdd));
+  // They lie in the order in which the rounds took them.
+  const __m512i order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
+  return bits_as<f32x16>(_mm512_permutexvar_ps(order, sums));
+#else
+  f32x16 sums;
+  for (int i = 0; i < 16; ++i) sums[i] = sum_lanes(v[i]);
+  return sums;
+#endif
 }
 RHEA_INLINE double sum_lanes(f64x8 v) {
   return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));

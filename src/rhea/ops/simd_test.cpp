@@ -17,11 +17,13 @@
   void test_unary(int function, int64_t n, const float* x, float* y);                 \
   void test_fma(int64_t n, const float* a, const float* b, const float* c, float* y); \
   void test_across(const float* x, float* y);                                         \
+  void test_sum_each(const float* x, float* y);                                       \
   }
 RHEA_DECLARE(isa_plain)
 #if defined(__x86_64__)
 RHEA_DECLARE(isa_avx2)
 RHEA_DECLARE(isa_avx512)
+RHEA_DECLARE(isa_avx512_bf16)
 #endif
 
 namespace rhea {
@@ -32,16 +34,22 @@ struct Variant {
   decltype(&isa_plain::test_unary) unary;
   decltype(&isa_plain::test_fma) fma;
   decltype(&isa_plain::test_across) across;
+  decltype(&isa_plain::test_sum_each) sum_each;
 };
 
 std::vector<Variant> variants() {
+#define RHEA_VARIANT(isa)                                                        \
+  {Isa::isa, isa_##isa::test_unary, isa_##isa::test_fma, isa_##isa::test_across, \
+   isa_##isa::test_sum_each}
   std::vector<Variant> all = {
-    {Isa::plain, isa_plain::test_unary, isa_plain::test_fma, isa_plain::test_across},
+    RHEA_VARIANT(plain),
 #if defined(__x86_64__)
-    {Isa::avx2, isa_avx2::test_unary, isa_avx2::test_fma, isa_avx2::test_across},
-    {Isa::avx512, isa_avx512::test_unary, isa_avx512::test_fma, isa_avx512::test_across},
+    RHEA_VARIANT(avx2),
+    RHEA_VARIANT(avx512),
+    RHEA_VARIANT(avx512_bf16),
 #endif
   };
+#undef RHEA_VARIANT
   std::erase_if(all, [](const Variant& v) { return v.isa > detected_isa(); });
   return all;
 }
@@ -166,6 +174,20 @@ TEST(Simd, SumsAcrossLanesHaveOneTree) {
     with_nan[5] = std::nanf("");
     variant.across(with_nan, y);
     EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]));
+  }
+}
+
+TEST(Simd, SumsOfSixteenVectorsHaveTheTreeOfOne) {
+  std::mt19937 random(2);
+  float x[16 * 16];
+  for (float& value : x) value = static_cast<float>(random()) * 0x1p-20f - 2000.0f;
+  for (const Variant& variant : variants()) {
+    float sums[16], one[3];
+    variant.sum_each(x, sums);
+    for (int i = 0; i < 16; ++i) {
+      variant.across(x + 16 * i, one);
+      EXPECT_TRUE(same_bits(sums[i], one[0])) << isa_name(variant.isa) << " vector " << i;
+    }
   }
 }
 

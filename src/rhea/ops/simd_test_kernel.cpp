@@ -56,4 +56,10 @@ void test_across(const float* x, float* y) {
   y[2] = static_cast<float>(sum_lanes(low_as_f64(load(x)) + high_as_f64(load(x))));
 }
 
+void test_sum_each(const float* x, float* y) {
+  f32x16 vectors[16];
+  for (int i = 0; i < 16; ++i) vectors[i] = load(x + 16 * i);
+  store(y, sum_each(vectors));
+}
+
 }  // namespace rhea::RHEA_ISA_NAMESPACE

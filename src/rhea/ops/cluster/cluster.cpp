@@ -1,6 +1,7 @@
 #include "rhea/ops/cluster/cluster.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "rhea/base/error.h"
 #include "rhea/ops/cluster/body.h"
@@ -116,6 +117,17 @@ ir::CpuKernel kernel(std::string_view name) {
           }};
 }
 
+// Only loading and rounding tiles differs, so without bf16 the next kernel does the same.
+ir::CpuKernel bf16_kernel() {
+  ir::CpuKernel with_bf16 = kernel<Isa::avx512_bf16>("tiles_avx512_bf16");
+  with_bf16.accepts = [](const ir::OpInstance& op) -> std::string {
+    const auto is_bf16 = [](const ir::Type& type) { return type.dtype == DType::bf16; };
+    if (std::ranges::any_of(op.in, is_bf16) || std::ranges::any_of(op.out, is_bf16)) return "";
+    return "no bf16 operands";
+  };
+  return with_bf16;
+}
+
 }  // namespace
 
 const ir::OpDef kCluster{
@@ -125,7 +137,7 @@ const ir::OpDef kCluster{
     .decompose = [](ir::Graph& graph, std::span<const ir::Value> in, const ir::Attrs& attrs)
         -> std::vector<ir::Value> { return inline_cluster(graph, in, attrs.str("body")); },
     .shard = shard,
-    .cpu = {kernel<Isa::avx512>("tiles_avx512"), kernel<Isa::avx2>("tiles_avx2"),
+    .cpu = {bf16_kernel(), kernel<Isa::avx512>("tiles_avx512"), kernel<Isa::avx2>("tiles_avx2"),
             kernel<Isa::plain>("tiles_plain")},
     .cost = cost,
     .samples = samples,

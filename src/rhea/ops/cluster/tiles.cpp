@@ -26,6 +26,7 @@ RHEA_DECLARE_CLUSTER_PRIMITIVES(isa_plain)
 #if defined(__x86_64__)
 RHEA_DECLARE_CLUSTER_PRIMITIVES(isa_avx2)
 RHEA_DECLARE_CLUSTER_PRIMITIVES(isa_avx512)
+RHEA_DECLARE_CLUSTER_PRIMITIVES(isa_avx512_bf16)
 #endif
 
 namespace rhea::ops {
@@ -259,6 +260,7 @@ void allow_in_place(const ir::OpInstance& op, const ClusterPlan& plan, ir::Kerne
 
 const TilePrimitives& tile_primitives(Isa isa) {
 #if defined(__x86_64__)
+  if (isa >= Isa::avx512_bf16) return isa_avx512_bf16_primitives;
   if (isa >= Isa::avx512) return isa_avx512_primitives;
   if (isa >= Isa::avx2) return isa_avx2_primitives;
 #endif

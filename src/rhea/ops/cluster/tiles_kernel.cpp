@@ -48,9 +48,9 @@ void cluster_round_and_store(DType dtype, float* tile, void* to, int64_t n) {
   if (dtype == DType::bf16) {
     auto* y = static_cast<uint16_t*>(to);
     for (int64_t i = 0; i < n; i += kLanes) {
-      const u32x16 bits = bf16_bits_of(load_n(tile + i, n - i));
-      store_u16_n(y + i, __builtin_convertvector(bits, u16x16), n - i);
-      store_n(tile + i, bits_as<f32x16>(bits << 16), n - i);
+      const u16x16 bits = f32_to_bf16(load_n(tile + i, n - i));
+      store_u16_n(y + i, bits, n - i);
+      store_n(tile + i, bf16_to_f32(bits), n - i);
     }
   } else if (dtype == DType::f16) {
     auto* y = static_cast<uint16_t*>(to);

@@ -108,7 +108,7 @@ void run_backward(const KernelArgs& args) {
 using RowsKernel = void (*)(const NormRows&);
 
 KernelPlan plan_vectors(const OpInstance& op, Isa isa) {
-  constexpr RowsKernel kRows[] = RHEA_PER_ISA(layer_norm_rows);
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA_BF16(layer_norm_rows);
   return plan_norm(op, kRows[static_cast<int>(isa)]);
 }
 KernelPlan plan_grad(const OpInstance& op, RowsKernel rows) {
@@ -116,19 +116,19 @@ KernelPlan plan_grad(const OpInstance& op, RowsKernel rows) {
                         static_cast<int>(op.out.size()) - 1, rows);
 }
 KernelPlan plan_grad_vectors(const OpInstance& op, Isa isa) {
-  constexpr RowsKernel kRows[] = RHEA_PER_ISA(layer_norm_grad_rows);
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA_BF16(layer_norm_grad_rows);
   return plan_grad(op, kRows[static_cast<int>(isa)]);
 }
 
 }  // namespace
 
 ir::RowPlan layer_norm_tile(const OpInstance& op, Isa isa) {
-  constexpr RowsKernel kRows[] = RHEA_PER_ISA(layer_norm_rows);
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA_BF16(layer_norm_rows);
   constexpr std::string_view kRoles[] = {"r->r", "rv->r", "rvv->r"};
   return plan_norm_tile(op, kRoles[op.in.size() - 1], false, kRows[vector_isa(isa)]);
 }
 ir::RowPlan layer_norm_grad_tile(const OpInstance& op, Isa isa) {
-  constexpr RowsKernel kRows[] = RHEA_PER_ISA(layer_norm_grad_rows);
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA_BF16(layer_norm_grad_rows);
   constexpr std::string_view kRoles[2][3] = {{"rr->r", "rr->rs", ""}, {"", "rvr->rs", "rvr->rss"}};
   return plan_norm_tile(op, kRoles[op.in.size() - 2][op.out.size() - 1], true,
                         kRows[vector_isa(isa)]);

@@ -32,4 +32,5 @@ struct NormRows {
 RHEA_DECLARE_NORM(isa_plain)
 RHEA_DECLARE_NORM(isa_avx2)
 RHEA_DECLARE_NORM(isa_avx512)
+RHEA_DECLARE_NORM(isa_avx512_bf16)
 #undef RHEA_DECLARE_NORM

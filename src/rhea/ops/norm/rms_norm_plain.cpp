@@ -86,25 +86,25 @@ void run_backward(const KernelArgs& args) {
 using RowsKernel = void (*)(const NormRows&);
 
 KernelPlan plan_vectors(const OpInstance& op, Isa isa) {
-  constexpr RowsKernel kRows[] = RHEA_PER_ISA(rms_norm_rows);
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA_BF16(rms_norm_rows);
   return plan_norm(op, kRows[static_cast<int>(isa)]);
 }
 KernelPlan plan_grad(const OpInstance& op, RowsKernel rows) {
   return plan_norm_grad(op, {2}, 1, rows);
 }
 KernelPlan plan_grad_vectors(const OpInstance& op, Isa isa) {
-  constexpr RowsKernel kRows[] = RHEA_PER_ISA(rms_norm_grad_rows);
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA_BF16(rms_norm_grad_rows);
   return plan_grad(op, kRows[static_cast<int>(isa)]);
 }
 
 }  // namespace
 
 ir::RowPlan rms_norm_tile(const OpInstance& op, Isa isa) {
-  constexpr RowsKernel kRows[] = RHEA_PER_ISA(rms_norm_rows);
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA_BF16(rms_norm_rows);
   return plan_norm_tile(op, "rv->r", false, kRows[vector_isa(isa)]);
 }
 ir::RowPlan rms_norm_grad_tile(const OpInstance& op, Isa isa) {
-  constexpr RowsKernel kRows[] = RHEA_PER_ISA(rms_norm_grad_rows);
+  constexpr RowsKernel kRows[] = RHEA_PER_ISA_BF16(rms_norm_grad_rows);
   return plan_norm_tile(op, "rvr->rs", true, kRows[vector_isa(isa)]);
 }
 

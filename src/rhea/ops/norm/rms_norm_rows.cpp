@@ -4,8 +4,8 @@
 namespace rhea::RHEA_ISA_NAMESPACE {
 namespace {
 
-RHEA_INLINE f32x16 inverse_rms(const float (&squares)[kLanes], const ops::NormRows& a) {
-  return rsqrt(load(squares) / static_cast<float>(a.width) + a.eps);
+RHEA_INLINE f32x16 inverse_rms(const f32x16 (&squares)[kLanes], const ops::NormRows& a) {
+  return rsqrt(sum_each(squares) / static_cast<float>(a.width) + a.eps);
 }
 
 // Elements of a tile: f32, with what is rounded inside rounded as E.
@@ -29,7 +29,7 @@ RHEA_INLINE void with_element_of(const ops::NormRows& a, F&& f) {
 template <class E>
 void forward(const ops::NormRows& a) {
   for_row_groups<E>(a, [&](const RowGroup& group) {
-    float squares[kLanes] = {};
+    f32x16 squares[kLanes] = {};
     for (int r = 0; r < group.count; ++r) {
       f32x16 sum = {};
       for_vectors(
@@ -37,7 +37,7 @@ void forward(const ops::NormRows& a) {
             const f32x16 x = E::load(group.x[r], i, n);
             sum += x * x;
           });
-      squares[r] = sum_lanes(sum);
+      squares[r] = sum;
     }
     const f32x16 inverse = inverse_rms(squares, a);
     for (int r = 0; r < group.count; ++r) {
@@ -54,7 +54,7 @@ void forward(const ops::NormRows& a) {
 template <class E>
 void backward(const ops::NormRows& a) {
   for_row_groups<E>(a, [&](const RowGroup& group) {
-    float squares[kLanes] = {}, dots[kLanes] = {};
+    f32x16 squares[kLanes] = {}, dots[kLanes] = {};
     for (int r = 0; r < group.count; ++r) {
       f32x16 sum = {}, dot = {};
       for_vectors(
@@ -64,11 +64,11 @@ void backward(const ops::NormRows& a) {
             sum += x * x;
             dot += x * g;
           });
-      squares[r] = sum_lanes(sum);
-      dots[r] = sum_lanes(dot);
+      squares[r] = sum;
+      dots[r] = dot;
     }
     const f32x16 inverse = inverse_rms(squares, a);
-    const f32x16 means = load(dots) * inverse / static_cast<float>(a.width);  // of g n
+    const f32x16 means = sum_each(dots) * inverse / static_cast<float>(a.width);  // of g n
     for (int r = 0; r < group.count; ++r) {
       const f32x16 scale = splat(inverse[r]), mean = splat(means[r]);
       for_vectors(

@@ -195,7 +195,7 @@ const OpDef kAdamPack{
               text.insert(i, 1, '!');
           return text;
         },
-    .cpu = kernels_per_isa("strips", plan),
+    .cpu = kernels_per_isa("strips", plan, {Isa::avx512_bf16, Isa::avx512, Isa::avx2, Isa::plain}),
     .cost = adam_cost,
     .samples = samples,
 };

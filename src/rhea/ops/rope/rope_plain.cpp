@@ -126,14 +126,14 @@ KernelPlan plan_rope(const OpInstance& op, void (*rows_kernel)(const RopeRows&))
 }
 
 KernelPlan plan_vectors(const OpInstance& op, Isa isa) {
-  constexpr void (*kRows[])(const RopeRows&) = RHEA_PER_ISA(rope_rows);
+  constexpr void (*kRows[])(const RopeRows&) = RHEA_PER_ISA_BF16(rope_rows);
   return plan_rope(op, kRows[static_cast<int>(isa)]);
 }
 
 }  // namespace
 
 ir::RowPlan rope_tile(const OpInstance& op, Isa isa) {
-  constexpr void (*kRows[])(const RopeRows&) = RHEA_PER_ISA(rope_rows);
+  constexpr void (*kRows[])(const RopeRows&) = RHEA_PER_ISA_BF16(rope_rows);
   return {"rmmm->r", make_state(op, kRows[vector_isa(isa)]), run_tile};
 }
 

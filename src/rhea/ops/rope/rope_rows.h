@@ -26,4 +26,5 @@ struct RopeRows {
 RHEA_DECLARE_ROPE(isa_plain)
 RHEA_DECLARE_ROPE(isa_avx2)
 RHEA_DECLARE_ROPE(isa_avx512)
+RHEA_DECLARE_ROPE(isa_avx512_bf16)
 #undef RHEA_DECLARE_ROPE

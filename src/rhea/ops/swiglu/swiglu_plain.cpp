@@ -122,11 +122,11 @@ KernelPlan plan_swiglu(const OpInstance& op, void (*rows_kernel)(const SwigluRow
 }
 
 KernelPlan plan_vectors(const OpInstance& op, Isa isa) {
-  constexpr void (*kRows[])(const SwigluRows&) = RHEA_PER_ISA(swiglu_rows);
+  constexpr void (*kRows[])(const SwigluRows&) = RHEA_PER_ISA_BF16(swiglu_rows);
   return plan_swiglu(op, kRows[static_cast<int>(isa)]);
 }
 KernelPlan plan_grad_vectors(const OpInstance& op, Isa isa) {
-  constexpr void (*kRows[])(const SwigluRows&) = RHEA_PER_ISA(swiglu_grad_rows);
+  constexpr void (*kRows[])(const SwigluRows&) = RHEA_PER_ISA_BF16(swiglu_grad_rows);
   return plan_swiglu(op, kRows[static_cast<int>(isa)]);
 }
 
