@@ -4,8 +4,10 @@
 #pragma once
 #include <concepts>
 #include <string>
+#include <string_view>
 
 #include "rhea/config/trainer_config.h"
+#include "rhea/ops/table.h"
 #include "rhea/plugin/stamp.h"
 
 namespace rhea::plugin {
@@ -18,6 +20,14 @@ class Plugin {
 
   // The file that registers, as it was named: where messages say that a thing comes from.
   const std::string& origin() const { return origin_; }
+
+  // A whole op, which model code then adds with Graph::add. A constant at namespace scope; what it
+  // must have: ops::add_op (rhea/ops/table.h), what its cells mean: ir::OpDef.
+  void op(const ir::OpDef& row);
+  void op(const ir::OpDef&& row) = delete;
+  // A kernel for an op of the table, tried before the kernels that the op has.
+  void cpu_kernel(std::string_view op, ir::CpuKernel kernel);
+  void cpu_kernel(std::string_view op, ops::SimpleKernel kernel);
 
  private:
   std::string origin_;

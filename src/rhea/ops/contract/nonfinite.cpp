@@ -1,15 +1,11 @@
 // NaN and infinities, for every row: a non-finite element of any operand spreads in every kernel
 // exactly as far as in the definition, whose functions are PyTorch's.
-#include <fmt/core.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "rhea/base/cpu_features.h"
 #include "rhea/base/rng.h"
-#include "rhea/ops/contract_case.h"
+#include "rhea/ops/contract/checks.h"
 
 namespace rhea::ops {
 namespace {
@@ -31,16 +27,12 @@ constexpr std::string_view kSpreadsFurther[] = {"attention", "attention_grad", "
 
 // What is not finite in the definition is not finite in the results, and nothing else is; finite
 // results agree. Inf and NaN may stand for each other: f32 saturates where f64 does not.
-void check_kernels(const ContractCase& c) {
+void check_spread(const ContractCase& c, Findings& f) {
   const bool further = std::ranges::find(kSpreadsFurther, c.op->name) != std::end(kSpreadsFurther);
   const bool elementwise = c.op->tile[0] != nullptr;
-  for (const ir::CpuKernel& kernel : c.op->cpu) {
-    if (kernel.isa > detected_isa()) continue;
-    if (kernel.accepts && !kernel.accepts(c.instance()).empty()) continue;
-    SCOPED_TRACE(fmt::format("kernel {}", kernel.name));
-    ir::KernelPlan plan = kernel.plan(c.instance());
-    if (plan.make_state) plan.state = plan.make_state();
-    const std::vector<Tensor> results = run_kernel(c, plan, {});
+  for (const auto& [name, plan] : runnable_kernels(c)) {
+    const Findings::Place kernel(f, fmt::format("kernel {}", name));
+    const std::vector<Tensor> results = run_kernel(c, plan, {}, f);
     std::vector<Tensor> expected = c.expected;
     for (size_t r = 0; r < expected.size() && !elementwise; ++r) {
       for (size_t i = 0; i < expected[r].size(); ++i) {
@@ -48,31 +40,32 @@ void check_kernels(const ContractCase& c) {
         if (!std::isfinite(expected[r][i]) || further) expected[r][i] = results[r][i];
       }
     }
-    expect_close(c, results, expected);
+    expect_close(c, results, expected, f);
   }
 }
 
-TEST_P(Contract, NonFiniteOperandsSpreadAsDefined) {
-  for (const ir::Sample& sample : samples()) {
-    const auto c = make_case(op(), sample);
+}  // namespace
+
+void check_nonfinite(const OpDef& op, Findings& f) {
+  for (const ir::Sample& sample : samples_of(op)) {
+    const auto c = make_case(op, sample);
     if (num_operand_elements(*c) > kMostElements) continue;
     for (size_t i = 0; i < c->in.size(); ++i) {
       if (!is_float(c->in[i].dtype) || c->inputs[i].empty()) continue;
-      const RngKey key = rng_key(13, fmt::format("{}/{}/{}", op().name, sample.name, i));
+      const RngKey key = rng_key(13, fmt::format("{}/{}/{}", op.name, sample.name, i));
       uint64_t draw = 0;
       for (const double value : {kNan, kInf, -kInf}) {
         const size_t at = rng_below(key, draw++, c->inputs[i].size());
-        SCOPED_TRACE(
-            fmt::format("sample {}, operand {} element {} is {}", sample.name, i, at, value));
+        const Findings::Place place(
+            f, fmt::format("sample {}, operand {} element {} is {}", sample.name, i, at, value));
         const double before = c->inputs[i][at];
         c->inputs[i][at] = value;
         c->expected = evaluate_op(c->instance(), c->inputs);
-        check_kernels(*c);
+        check_spread(*c, f);
         c->inputs[i][at] = before;
       }
     }
   }
 }
 
-}  // namespace
 }  // namespace rhea::ops

@@ -1,14 +1,13 @@
 // One sample of one row with its types, operands and expected results, and the running of a kernel
-// on it: what the tests of the op table's contract share.
+// on it: what the checks of the contract share.
 #pragma once
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rhea/ir/graph.h"
+#include "rhea/ops/contract/contract.h"
 #include "rhea/ops/evaluate.h"
 #include "rhea/ops/ops.h"
 
@@ -26,6 +25,7 @@ struct ContractCase {
   ir::OpInstance instance() const { return {op, in, out, &attrs}; }
 };
 std::unique_ptr<ContractCase> make_case(const OpDef& op, const ir::Sample& sample);
+std::vector<ir::Sample> samples_of(const OpDef& op);
 
 // How a kernel is called: nothing of it may change a bit of the results.
 struct Layouts {
@@ -34,7 +34,13 @@ struct Layouts {
   int pieces = 1;                         // parts into which each grid is cut
 };
 std::vector<Tensor> run_kernel(const ContractCase& c, const ir::KernelPlan& plan,
-                               const Layouts& layouts);
+                               const Layouts& layouts, Findings& findings);
+// The kernels that can run the case here, each with its plan: added ones first, then the row's own.
+struct Runnable {
+  std::string_view name;
+  ir::KernelPlan plan;
+};
+std::vector<Runnable> runnable_kernels(const ContractCase& c);
 
 // A tensor in memory of its own, with guard bytes behind it.
 class Memory {
@@ -57,14 +63,8 @@ class Memory {
 bool same_bits(const Tensor& a, const Tensor& b);
 // Results against `expected` at the tolerance of their dtypes and the sample.
 void expect_close(const ContractCase& c, const std::vector<Tensor>& results,
-                  const std::vector<Tensor>& expected);
-
-// A test for each row of the table; a row's samples.
-class Contract : public testing::TestWithParam<const OpDef*> {
- protected:
-  const OpDef& op() const { return *GetParam(); }
-  std::vector<ir::Sample> samples() const;
-};
-std::string row_name(const testing::TestParamInfo<const OpDef*>& param);
+                  const std::vector<Tensor>& expected, Findings& findings);
+// Largest finite magnitude, at least `least`.
+double largest_of(const Tensor& values, double least);
 
 }  // namespace rhea::ops

@@ -1,4 +1,4 @@
-#include "rhea/ops/contract_case.h"
+#include "rhea/ops/contract/case.h"
 
 #include <fmt/core.h>
 
@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "rhea/base/cpu_features.h"
 #include "rhea/base/error.h"
 #include "rhea/base/rng.h"
 #include "rhea/ops/run_kernel.h"
+#include "rhea/ops/table.h"
 
 namespace rhea::ops {
 namespace {
@@ -90,8 +92,10 @@ Tensor sample_values(const OpDef& op, const Sample& sample, size_t operand) {
                       : std::floor(input.low + u * (input.high - input.low + 1));
     }
   }
-  EXPECT_EQ(static_cast<int64_t>(values.size()), num_elements(input.type.shape))
-      << "operand " << operand << " has values for another shape";
+  if (static_cast<int64_t>(values.size()) != num_elements(input.type.shape)) {
+    throw Error("op '{}', sample '{}': operand {} has {} values, but is {}", op.name, sample.name,
+                operand, values.size(), to_string(input.type));
+  }
   for (double& value : values) value = rounded(value, input.type.dtype);
   return values;
 }
@@ -163,7 +167,8 @@ std::unique_ptr<Case> make_case(const OpDef& op, const Sample& sample) {
   return made;
 }
 
-std::vector<Tensor> run_kernel(const Case& c, const KernelPlan& plan, const Layouts& layouts) {
+std::vector<Tensor> run_kernel(const Case& c, const KernelPlan& plan, const Layouts& layouts,
+                               Findings& findings) {
   std::vector<Memory> in, out;
   for (size_t i = 0; i < c.in.size(); ++i) {
     in.emplace_back(c.in[i], static_cast<int64_t>(i) == layouts.wide_in ? 24 : 0);
@@ -198,10 +203,10 @@ std::vector<Tensor> run_kernel(const Case& c, const KernelPlan& plan, const Layo
       if (args.begin < args.end) plan.run(args);
     }
   }
-  for (const Memory& memory : in) EXPECT_TRUE(memory.guard_is_whole()) << "wrote past an operand";
+  for (const Memory& memory : in) findings.expect(memory.guard_is_whole(), "wrote past an operand");
   std::vector<Tensor> results;
   for (size_t i = 0; i < out.size(); ++i) {
-    EXPECT_TRUE(out[i].guard_is_whole()) << "wrote past result " << i;
+    findings.expect(out[i].guard_is_whole(), "wrote past result {}", i);
     const bool shared = layouts.shared.second == static_cast<int>(i);
     if (!shared) {
       results.push_back(out[i].read());
@@ -216,15 +221,17 @@ std::vector<Tensor> run_kernel(const Case& c, const KernelPlan& plan, const Layo
 }
 
 void expect_close(const Case& c, const std::vector<Tensor>& results,
-                  const std::vector<Tensor>& expected) {
-  ASSERT_EQ(results.size(), expected.size());
+                  const std::vector<Tensor>& expected, Findings& findings) {
+  if (!findings.expect(results.size() == expected.size(), "{} results, expected {}", results.size(),
+                       expected.size()))
+    return;
   for (size_t r = 0; r < results.size(); ++r) {
     const DType dtype = c.out[r].dtype;
-    ASSERT_EQ(results[r].size(), expected[r].size());
-    double largest = 0;
-    for (const double e : expected[r]) {
-      if (std::isfinite(e)) largest = std::max(largest, std::abs(e));
-    }
+    if (!findings.expect(results[r].size() == expected[r].size(),
+                         "result {}: {} elements, expected {}", r, results[r].size(),
+                         expected[r].size()))
+      return;
+    const double largest = largest_of(expected[r], 0);
     const double floor = c.op->tile[0] != nullptr ? std::min(largest, 0.1) : largest;
     int failures = 0;
     for (size_t i = 0; i < results[r].size() && failures < 5; ++i) {
@@ -243,19 +250,37 @@ void expect_close(const Case& c, const std::vector<Tensor>& results,
         if (c.op->tile[0] != nullptr) {
           for (const Tensor& x : c.inputs) operands += fmt::format(" {}", x[i]);
         }
-        ADD_FAILURE() << "result " << r << " element " << i << ": expected " << want << ", got "
-                      << got << (operands.empty() ? "" : ", operands" + operands);
+        findings.fail("result {} element {}: expected {}, got {}{}", r, i, want, got,
+                      operands.empty() ? "" : ", operands" + operands);
       }
     }
   }
 }
 
-std::vector<Sample> Contract::samples() const {
-  return op().samples ? op().samples() : std::vector<Sample>{};
+double largest_of(const Tensor& values, double least) {
+  double largest = least;
+  for (const double x : values) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  }
+  return largest;
 }
 
-std::string row_name(const testing::TestParamInfo<const OpDef*>& param) {
-  return std::string(param.param->name);
+std::vector<Sample> samples_of(const OpDef& op) {
+  return op.samples ? op.samples() : std::vector<Sample>{};
+}
+
+std::vector<Runnable> runnable_kernels(const Case& c) {
+  std::vector<Runnable> runnable;
+  const auto add = [&](const ir::CpuKernel& kernel) {
+    if (kernel.isa > detected_isa()) return;
+    if (kernel.accepts && !kernel.accepts(c.instance()).empty()) return;
+    runnable.push_back({kernel.name, kernel.plan(c.instance())});
+    KernelPlan& plan = runnable.back().plan;
+    if (plan.make_state) plan.state = plan.make_state();
+  };
+  for (const AddedKernel& added : added_kernels(*c.op)) add(added.kernel);
+  for (const ir::CpuKernel& kernel : c.op->cpu) add(kernel);
+  return runnable;
 }
 
 }  // namespace rhea::ops
