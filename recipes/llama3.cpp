@@ -17,7 +17,7 @@ TrainerConfig llama3_debugmodel() {
   c.training.seq_len = 2048;
   c.training.steps = 10;
   c.metrics.log_freq = 1;
-  c.validator.dataloader.dataset = "debug_text_validation";
+  c.validator.dataloader->dataset = "debug_text_validation";
   return c;
 }
 
@@ -28,7 +28,7 @@ TrainerConfig published(const char* flavor, double lr, int64_t warmup, int64_t b
   c.model_spec = models::llama3::model_registry(flavor);
   c.optimizer = default_adamw(lr);
   c.lr_scheduler.warmup_steps = warmup;
-  c.dataloader.dataset = "c4";
+  c.dataloader->dataset = "c4";
   c.training.local_batch_size = batch;
   c.training.seq_len = 8192;
   c.training.steps = steps;

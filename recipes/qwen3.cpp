@@ -23,7 +23,7 @@ TrainerConfig debug_run(const char* flavor) {
   TrainerConfig c = base(flavor, 8e-4, 2, 8, 2048, 10);
   c.lr_scheduler.decay_ratio = 0.8;
   c.metrics.log_freq = 1;
-  c.validator.dataloader.dataset = "debug_text_validation";
+  c.validator.dataloader->dataset = "debug_text_validation";
   return c;
 }
 
@@ -31,7 +31,7 @@ TrainerConfig qwen3_debugmodel() { return debug_run("debugmodel"); }
 TrainerConfig qwen3_debugmodel_non_fused_qkv() { return debug_run("debugmodel_non_fused_qkv"); }
 
 TrainerConfig on_c4(TrainerConfig c) {
-  c.dataloader.dataset = "c4";
+  c.dataloader->dataset = "c4";
   return c;
 }
 

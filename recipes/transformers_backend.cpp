@@ -36,7 +36,7 @@ TrainerConfig debug_run(const char* folder) {
   TrainerConfig c = full();
   c.hf_model = folder;
   c.metrics.log_freq = 1;
-  c.validator.dataloader.dataset = "debug_text_validation";
+  c.validator.dataloader->dataset = "debug_text_validation";
   return c;
 }
 

@@ -1,4 +1,4 @@
-// The model is traced for one token: names and shapes are the same for any batch.
+// The model is traced for one row.
 #include "rhea/model_rules.h"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/train_step/optimizer_groups.h"
 #include "rhea/config/pattern.h"
@@ -155,12 +156,19 @@ void check_passes(const TrainerConfig& config, Problems& problems) {
 
 void check_model(const TrainerConfig& config, Problems& problems) {
   const auto& model = models::decoder(config.model_spec);
+  const size_t before = problems.size();
   check_length(config, model, problems);
+  // A length that is refused anyway says nothing about the model's modules.
+  constexpr int64_t kMaxTokens = INT32_MAX;
+  const int64_t asked = config.training.seq_len;
+  const bool fits = problems.size() == before && asked > 0 && asked <= kMaxTokens;
+  const int64_t seq_len = fits ? asked : 1;
   ir::Graph graph;
-  nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
+  nn::Trace trace(graph, {.num_tokens = seq_len, .seq_len = seq_len});
   const auto* chunked = config.loss.as<ChunkedLossConfig>();
   nn::language_model_loss(trace, model, chunked != nullptr ? 1 : 0);
-  check_groups(config.optimizer, model, trace.parameters(), problems);
+  for (const std::string& note : trace.notes()) log::warning("override", "{}", note);
+  check_groups(*config.optimizer, model, trace.parameters(), problems);
   check_recompute_texts(config.activation_checkpoint, graph, problems);
   check_names(config, trace.parameters(), problems);
   check_published_config(config, model, problems);

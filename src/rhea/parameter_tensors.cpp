@@ -23,13 +23,45 @@ void add_parts(std::vector<checkpoint::NamedTensor>& out, const nn::Parameter& p
   const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape[0];
   const int64_t row_bytes = ir::num_elements(parameter.shape) / rows * dtype_size(dtype);
   for (const auto& part : parameter.parts) {
-    checkpoint::NamedTensor made{prefix + part.fqn + suffix, dtype, parameter.shape,
-                                 static_cast<char*>(data) + part.row_begin * row_bytes};
-    if (!part.shape.empty())
-      made.shape = part.shape;
-    else if (!made.shape.empty())
-      made.shape[0] = part.row_end - part.row_begin;
-    out.push_back(std::move(made));
+    RHEA_CHECK(!part.block, "{} is no range of rows of {}", part.fqn, parameter.fqn);
+    out.push_back({prefix + part.fqn + suffix, dtype, checkpoint_shape(parameter, part),
+                   static_cast<char*>(data) + part.row_begin * row_bytes});
+  }
+}
+
+void StockTensors::add(const nn::Parameter& parameter, DType dtype, void* data,
+                       const std::string& prefix, const std::string& suffix) {
+  nn::Parameter rows = parameter;
+  std::erase_if(rows.parts, [](const auto& part) { return part.block.has_value(); });
+  add_parts(tensors_, rows, dtype, data, prefix, suffix);
+  for (const auto& part : parameter.parts) {
+    if (!part.block) continue;
+    const size_t tensor = copy_of(prefix + part.fqn + suffix, dtype, part.shape);
+    pieces_.push_back({tensor, *part.block, data});
+  }
+}
+
+// One copy for all pieces of a stock tensor.
+size_t StockTensors::copy_of(const std::string& name, DType dtype, const ir::Shape& shape) {
+  const auto at = std::ranges::find(tensors_, name, &checkpoint::NamedTensor::name);
+  if (at != tensors_.end()) return static_cast<size_t>(at - tensors_.begin());
+  const int64_t bytes = ir::num_elements(shape) * dtype_size(dtype);
+  copies_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
+  tensors_.push_back({name, dtype, shape, copies_.back().get()});
+  return tensors_.size() - 1;
+}
+
+void StockTensors::gather() {
+  for (const Piece& piece : pieces_) {
+    const auto& tensor = tensors_[piece.tensor];
+    nn::gather(piece.block, tensor.shape, dtype_size(tensor.dtype), piece.stored, tensor.data);
+  }
+}
+
+void StockTensors::scatter() {
+  for (const Piece& piece : pieces_) {
+    const auto& tensor = tensors_[piece.tensor];
+    nn::scatter(piece.block, tensor.shape, dtype_size(tensor.dtype), tensor.data, piece.stored);
   }
 }
 

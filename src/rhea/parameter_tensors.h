@@ -1,6 +1,8 @@
 // A model's parameters as checkpoints and published files see them: in stock parts, under their
 // names.
 #pragma once
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,10 +14,33 @@
 namespace rhea {
 
 // The stock parts of a parameter, or of anything with its shape (`data`), as <prefix><fqn><suffix>.
-// Parts are ranges of rows, so nothing is copied.
+// Parts must be ranges of rows, so nothing is copied.
 void add_parts(std::vector<checkpoint::NamedTensor>& out, const nn::Parameter& parameter,
                DType dtype, void* data, const std::string& prefix = "",
                const std::string& suffix = "");
+
+// The same for parameters that may store stock tensors in another order (nn::StoredBlock). Those
+// are copied: gather() before the tensors are read, scatter() after they were written.
+class StockTensors {
+ public:
+  void add(const nn::Parameter& parameter, DType dtype, void* data, const std::string& prefix = "",
+           const std::string& suffix = "");
+  const std::vector<checkpoint::NamedTensor>& tensors() const { return tensors_; }
+  void gather();
+  void scatter();
+
+ private:
+  struct Piece {
+    size_t tensor;
+    nn::StoredBlock block;
+    void* stored;
+  };
+  size_t copy_of(const std::string& name, DType dtype, const ir::Shape& shape);
+
+  std::vector<checkpoint::NamedTensor> tensors_;
+  std::vector<std::unique_ptr<std::byte[]>> copies_;
+  std::vector<Piece> pieces_;
+};
 
 // Of a model whose parameters have the names of published files.
 checkpoint::KeyMap published_key_map(const nn::Decoder::Config& model);

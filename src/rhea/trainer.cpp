@@ -40,8 +40,9 @@ Trainer::~Trainer() = default;
 
 ExitCode Trainer::train() {
   if (config_.checkpoint.create_seed_checkpoint) {
-    checkpointer_->save_seed(model_tensors(*step_), state_map({.seed = seed_}, loader_->state(),
-                                                              config_, hf_config_json_));
+    checkpointer_->save_seed(
+        model_tensors(*step_).tensors(),
+        state_map({.seed = seed_}, loader_->state(), config_, hf_config_json_));
     return ExitCode::ok;
   }
   if (current_step_ < config_.training.steps)
@@ -200,7 +201,7 @@ void Trainer::stop_if_non_finite(const StepResult& result) {
 void Trainer::validate() {
   const metrics::StructuredLog::Span span(*events_, "eval");
   const auto start = Clock::now();
-  auto options = loader_options(config_, config_.validator.dataloader);
+  auto options = loader_options(config_, *config_.validator.dataloader);
   options.infinite = config_.validator.steps != -1;
   options.pad_last_batch = true;
   options.vocab_size = models::decoder(config_.model_spec).vocab_size();
@@ -227,7 +228,7 @@ void Trainer::save(checkpoint::SaveReason reason) {
   const metrics::StructuredLog::Span span(*events_, "checkpoint_save");
   const Stopwatch watch(metrics_->times().checkpoint);
   const TrainState state{current_step_, schedule_step_, optimizer_step_, tokens_seen_, seed_};
-  checkpointer_->save(current_step_, checkpoint_tensors(*step_),
+  checkpointer_->save(current_step_, checkpoint_tensors(*step_).tensors(),
                       state_map(state, loader_->state(), config_, hf_config_json_), reason);
 }
 

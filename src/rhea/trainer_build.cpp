@@ -21,6 +21,7 @@
 #include "rhea/ops/peak.h"
 #include "rhea/parameter_tensors.h"
 #include "rhea/plan.h"
+#include "rhea/run_overrides.h"
 #include "rhea/trainer.h"
 #include "rhea/trainer_options.h"
 #include "rhea/trainer_state.h"
@@ -101,12 +102,26 @@ void check_memory(const TrainerConfig& config, const train_step::StepGraphs& gra
           needed / kGiB, static_cast<double>(available) / kGiB, left.bound, advice));
 }
 
+// A replacement is part of what was trained.
+void warn_of_overrides(std::vector<std::string> saved, const std::vector<std::string>& active,
+                       const std::filesystem::path& path) {
+  std::erase_if(saved, [&](const std::string& name) {
+    return std::find(active.begin(), active.end(), name) != active.end();
+  });
+  if (!saved.empty())
+    log::warning(kLog,
+                 "{} was saved with override(s) {}, which this run does not have: the model goes "
+                 "on with its stock parts there; name them in --override.imports to keep them",
+                 path.string(), fmt::join(saved, ", "));
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainerConfig config, Clock::time_point start)
     : config_(std::move(config)),
       stop_request_(wall_time(config_.training.max_wall_time), start),
       pool_(std::make_unique<ThreadPool>(static_cast<int>(config_.executor.num_threads))) {
+  apply_overrides(config_);
   log::info(kLog, "rhea version: {}", version_line());
   log::info(
       kLog,
@@ -243,7 +258,7 @@ void Trainer::build_data() {
     if (const auto note = eos_disagreement(*tokenizer_, config_.hf_assets_path); !note.empty())
       log::info(kLog, "{}", note);
   }
-  auto options = loader_options(config_, config_.dataloader);
+  auto options = loader_options(config_, *config_.dataloader);
   options.vocab_size = vocab_size;
   loader_ = std::make_unique<data::DataLoader>(options, tokenizer_);
   log::info(kLog, "Preparing {}", loader_->description());
@@ -295,12 +310,14 @@ void Trainer::build_profiler() {
 
 void Trainer::load_checkpoint() {
   const metrics::StructuredLog::Span span(*events_, "checkpoint_load");
-  const auto loaded = checkpointer_->load(checkpoint_tensors(*step_));
+  StockTensors tensors = checkpoint_tensors(*step_);
+  const auto loaded = checkpointer_->load(tensors.tensors());
   TrainState state;
   read_state(loaded.state, state);
   take_seed(state.seed);
-  const auto weights = fmt::format("{} tensors, {} parameters", model_tensors(*step_).size(),
-                                   with_commas(size_.num_parameters));
+  const auto weights =
+      fmt::format("{} tensors, {} parameters", model_tensors(*step_).tensors().size(),
+                  with_commas(size_.num_parameters));
   if (loaded.source == checkpoint::Loaded::Source::fresh) {
     log::info(kLog, "Weights: {}, drawn at random", weights);
     step_->initialise(seed_);
@@ -308,7 +325,9 @@ void Trainer::load_checkpoint() {
   }
   log::info(kLog, "Weights: {}, loaded from {}", weights, loaded.path.string());
   // Every load brings all weights; optimizer state that it does not bring stays zero.
+  tensors.scatter();
   step_->parameters_changed();
+  warn_of_overrides(saved_overrides(loaded.state), config_.override.active, loaded.path);
   current_step_ = loaded.source == checkpoint::Loaded::Source::resumed ? loaded.step : state.step;
   schedule_step_ = state.schedule_step;
   optimizer_step_ = state.optimizer_step;

@@ -103,7 +103,8 @@ std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConf
     return std::ranges::any_of(
         loader.sources, [](const auto& source) { return data::needs_tokenizer(source.dataset); });
   };
-  if (!needs(config.dataloader) && !(config.validator.enable && needs(config.validator.dataloader)))
+  if (!needs(*config.dataloader) &&
+      !(config.validator.enable && needs(*config.validator.dataloader)))
     return nullptr;
   const std::filesystem::path path = tokenizer_path(config);
   if (path.filename() == "tokenizer.model")

@@ -11,33 +11,38 @@
 namespace rhea {
 namespace {
 
-using checkpoint::NamedTensor;
+void add_model(StockTensors& tensors, const train_step::TrainStep& step) {
+  for (size_t i = 0; i < step.graphs().parameters.size(); ++i)
+    tensors.add(step.graphs().parameters[i], step.parameters()[i].type.dtype,
+                step.parameters()[i].data);
+  for (size_t i = 0; i < step.graphs().frozen.size(); ++i)
+    tensors.add(step.graphs().frozen[i], step.frozen()[i].type.dtype, step.frozen()[i].data);
+  for (size_t i = 0; i < step.graphs().constants.size(); ++i)
+    tensors.add(step.graphs().constants[i], DType::f32, step.constants()[i].data);
+}
 
 }  // namespace
 
-std::vector<NamedTensor> model_tensors(const train_step::TrainStep& step) {
-  std::vector<NamedTensor> tensors;
-  for (size_t i = 0; i < step.graphs().parameters.size(); ++i)
-    add_parts(tensors, step.graphs().parameters[i], step.parameters()[i].type.dtype,
-              step.parameters()[i].data);
-  for (size_t i = 0; i < step.graphs().frozen.size(); ++i)
-    add_parts(tensors, step.graphs().frozen[i], step.frozen()[i].type.dtype, step.frozen()[i].data);
-  for (size_t i = 0; i < step.graphs().constants.size(); ++i)
-    add_parts(tensors, step.graphs().constants[i], DType::f32, step.constants()[i].data);
+StockTensors model_tensors(const train_step::TrainStep& step) {
+  StockTensors tensors;
+  add_model(tensors, step);
+  tensors.gather();
   return tensors;
 }
 
-std::vector<NamedTensor> checkpoint_tensors(const train_step::TrainStep& step) {
-  auto tensors = model_tensors(step);
+StockTensors checkpoint_tensors(const train_step::TrainStep& step) {
+  StockTensors tensors;
+  add_model(tensors, step);
   const auto& graphs = step.graphs();
   size_t next = 0;
   for (size_t i = 0; i < graphs.parameters.size(); ++i) {
     for (const auto& state : graphs.groups.groups[graphs.groups.group_of[i]].state_names()) {
       const auto& tensor = step.optimizer_state()[next++];
-      add_parts(tensors, graphs.parameters[i], tensor.type.dtype, tensor.data, "optimizer.state.",
-                "." + state);
+      tensors.add(graphs.parameters[i], tensor.type.dtype, tensor.data, "optimizer.state.",
+                  "." + state);
     }
   }
+  tensors.gather();
   return tensors;
 }
 
@@ -50,9 +55,20 @@ checkpoint::StateMap state_map(const TrainState& state, const std::string& loade
           {"dataloader", loader_state},
           {"rng", json{{"seed", state.seed.value_or(0)}}.dump()},
           {"config", config::to_json(config, -1)},
+          {"overrides", json(config.override.active).dump()},
           {"hf_config", hf_config_json},
           {"mesh", R"({"pp": 1, "dp_replicate": 1, "dp_shard": 1, "cp": 1, "tp": 1, "ep": 1})"},
           {"versions", json{{"rhea", std::string(version())}}.dump()}};
+}
+
+std::vector<std::string> saved_overrides(const checkpoint::StateMap& map) {
+  const auto at = map.find("overrides");
+  if (at == map.end()) return {};
+  try {
+    return nlohmann::json::parse(at->second).get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    throw Error("checkpoint state 'overrides' cannot be read: {}", error.what());
+  }
 }
 
 void read_state(const checkpoint::StateMap& map, TrainState& state) {

@@ -7,13 +7,15 @@
 #include "rhea/components/checkpoint/named_tensor.h"
 #include "rhea/components/train_step/train_step.h"
 #include "rhea/config/trainer_config.h"
+#include "rhea/parameter_tensors.h"
 
 namespace rhea {
 
 // Every stock part of every parameter under its FQN, and of the optimizer's state as
 // optimizer.state.<fqn>.<name>.
-std::vector<checkpoint::NamedTensor> model_tensors(const train_step::TrainStep& step);
-std::vector<checkpoint::NamedTensor> checkpoint_tensors(const train_step::TrainStep& step);
+// The values are gathered; scatter() puts changed ones back.
+StockTensors model_tensors(const train_step::TrainStep& step);
+StockTensors checkpoint_tensors(const train_step::TrainStep& step);
 
 // Counters that a checkpoint carries.
 struct TrainState {
@@ -25,6 +27,8 @@ struct TrainState {
 };
 checkpoint::StateMap state_map(const TrainState& state, const std::string& loader_state,
                                const TrainerConfig& config, const std::string& hf_config_json);
+// Names of overrides that were active when `map` was saved. Throws Error where they cannot be read.
+std::vector<std::string> saved_overrides(const checkpoint::StateMap& map);
 // Throws Error naming the part that cannot be read; an absent part leaves its fields alone.
 void read_state(const checkpoint::StateMap& map, TrainState& state);
 

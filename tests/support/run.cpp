@@ -34,7 +34,8 @@ RunResult train(const Words& words, const std::filesystem::path& dump_folder) {
   Trainer trainer(cli::run_config(join(words, {"--dump_folder=" + dump_folder.string()}), 1));
   result.code = trainer.train();
   result.rows = read_rows(dump_folder);
-  for (const auto& tensor : checkpoint_tensors(trainer.step())) {
+  const StockTensors tensors = checkpoint_tensors(trainer.step());
+  for (const auto& tensor : tensors.tensors()) {
     const auto bytes = tensor.bytes();
     result.tensors[tensor.name] = {bytes.begin(), bytes.end()};
   }

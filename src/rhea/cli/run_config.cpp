@@ -10,6 +10,7 @@
 #include "rhea/config/help.h"
 #include "rhea/model_rules.h"
 #include "rhea/models/registry.h"
+#include "rhea/run_overrides.h"
 
 namespace rhea::cli {
 
@@ -42,6 +43,12 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
     models::complete_spec(config);
   } catch (const Error& error) {
     facts.problems.push_back({"model_spec", "", error.what()});
+    return facts;
+  }
+  try {
+    apply_overrides(config);
+  } catch (const Error& error) {
+    facts.problems.push_back({"override.imports", "", error.what()});
     return facts;
   }
   const nn::Decoder::Config& model = models::decoder(config.model_spec);

@@ -54,7 +54,7 @@ TEST(CommandLine, Flags) {
   EXPECT_FALSE(good("--compile.no-enable").compile.enable);
   EXPECT_TRUE(good("--checkpoint.enable").checkpoint.enable);
   const TrainerConfig c = good("--optimizer.param_groups.0.optimizer_kwargs.nesterov");
-  EXPECT_EQ(c.optimizer.param_groups[0].optimizer_kwargs.nesterov, true);
+  EXPECT_EQ(c.optimizer->param_groups[0].optimizer_kwargs.nesterov, true);
 }
 
 TEST(CommandLine, Lists) {
@@ -72,12 +72,12 @@ TEST(CommandLine, ListsOfStructsByIndex) {
       "--optimizer.param_groups.0.optimizer_kwargs.lr 3e-4 "
       "--optimizer.param_groups.1.optimizer_name SGD "
       "--optimizer.param_groups.1.optimizer_kwargs.momentum 0.9");
-  ASSERT_EQ(c.optimizer.param_groups.size(), 2U);
-  EXPECT_EQ(c.optimizer.param_groups[0].optimizer_kwargs.lr, 3e-4);
-  EXPECT_EQ(c.optimizer.param_groups[0].optimizer_kwargs.weight_decay, 0.1);
-  EXPECT_EQ(c.optimizer.param_groups[1].optimizer_name, "SGD");
-  EXPECT_EQ(c.optimizer.param_groups[1].optimizer_kwargs.momentum, 0.9);
-  EXPECT_TRUE(good("--optimizer.param_groups=").optimizer.param_groups.empty());
+  ASSERT_EQ(c.optimizer->param_groups.size(), 2U);
+  EXPECT_EQ(c.optimizer->param_groups[0].optimizer_kwargs.lr, 3e-4);
+  EXPECT_EQ(c.optimizer->param_groups[0].optimizer_kwargs.weight_decay, 0.1);
+  EXPECT_EQ(c.optimizer->param_groups[1].optimizer_name, "SGD");
+  EXPECT_EQ(c.optimizer->param_groups[1].optimizer_kwargs.momentum, 0.9);
+  EXPECT_TRUE(good("--optimizer.param_groups=").optimizer->param_groups.empty());
 }
 
 TEST(CommandLine, Unions) {
@@ -94,10 +94,10 @@ TEST(CommandLine, SpellingBecomesCanonical) {
   EXPECT_EQ(
       good("--parallelism.pipeline_parallel_schedule gpipe").parallelism.pipeline_parallel_schedule,
       "GPipe");
-  EXPECT_EQ(good("--dataloader.dataset Debug_Text").dataloader.dataset, "debug_text");
-  EXPECT_EQ(good("--optimizer.implementation for_loop").optimizer.implementation, "for-loop");
-  EXPECT_TRUE(good("--validator.steps 5").validator.dataloader.infinite);
-  EXPECT_FALSE(good("--validator.dataloader.infinite").validator.dataloader.infinite);
+  EXPECT_EQ(good("--dataloader.dataset Debug_Text").dataloader->dataset, "debug_text");
+  EXPECT_EQ(good("--optimizer.implementation for_loop").optimizer->implementation, "for-loop");
+  EXPECT_TRUE(good("--validator.steps 5").validator.dataloader->infinite);
+  EXPECT_FALSE(good("--validator.dataloader.infinite").validator.dataloader->infinite);
 }
 
 TEST(CommandLine, Aliases) {
@@ -146,7 +146,7 @@ TEST(CommandLine, EveryOptionRoundTripsThroughItsText) {
   config.debug.seed = 3;
   config.training.max_norm = 0.1;
   config.checkpoint.exclude_from_loading = {"optimizer", "lr_scheduler"};
-  config.optimizer.param_groups.push_back(ParamGroup{});
+  config.optimizer->param_groups.push_back(ParamGroup{});
   canonicalize(config);
   std::vector<std::string> args;
   const OptionIndex index(config);

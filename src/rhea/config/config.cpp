@@ -35,11 +35,15 @@ SlotBase& SlotBase::operator=(const SlotBase& other) {
   return *this;
 }
 
-void SlotBase::replace(const SlotBase& other) {
+void SlotBase::check_fits(const SlotBase& other) const {
   if (!other.value_) throw Error("cannot fill a slot of {} with nothing", accepted_type());
   if (!accepts(*other.value_))
     throw Error("cannot fill a slot of {} with {}: expected {} or a config derived from it",
                 accepted_type(), type_name(*other.value_), accepted_type());
+}
+
+void SlotBase::replace(const SlotBase& other) {
+  check_fits(other);
   *this = other;
 }
 

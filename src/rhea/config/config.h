@@ -13,6 +13,7 @@
 namespace rhea {
 
 class Visitor;
+struct Replaced;
 
 // A config is data: public members with defaults, plus fields(), which names every member once
 // (rhea/config/visitor.h). Command line, help, JSON, traversal and overrides all come from that one
@@ -20,6 +21,10 @@ class Visitor;
 struct Config {
   virtual ~Config() = default;
   virtual void fields(Visitor& v) = 0;
+
+  // What stood here before an override; null where none did. Shared: copies of a tree have the same
+  // history, and nothing changes it.
+  std::shared_ptr<const Replaced> replaced;
 
  protected:
   Config() = default;
@@ -42,6 +47,9 @@ class SlotBase {
   // Takes a copy of what `other` holds. Throws Error, and changes nothing, where this slot is for
   // another type.
   void replace(const SlotBase& other);
+  // Throws as replace() does, and changes nothing.
+  void check_fits(const SlotBase& other) const;
+  void clear() { value_.reset(); }
 
  protected:
   using Copy = std::unique_ptr<Config> (*)(const Config&);
@@ -113,6 +121,13 @@ class Slot : public SlotBase {
       return dynamic_cast<const T*>(&config) != nullptr;
   }
   std::string accepted_type() const override;
+};
+
+// The node that an override took out of the tree.
+struct Replaced {
+  std::string by;    // name of the override
+  std::string path;  // of the node
+  Slot<Config> stock;
 };
 
 namespace detail {

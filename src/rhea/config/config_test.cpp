@@ -147,9 +147,9 @@ TEST(Defaults, AreThoseOfTheSpec) {
   EXPECT_EQ(c.training.mixed_precision_param, "bfloat16");
   EXPECT_TRUE(c.compile.enable);
   EXPECT_EQ(c.checkpoint.keep_latest_k, 10);
-  EXPECT_EQ(c.validator.dataloader.dataset, "c4_validation");
-  EXPECT_FALSE(c.validator.dataloader.infinite);
-  EXPECT_EQ(c.optimizer.param_groups[0].optimizer_kwargs.lr, 8e-4);
+  EXPECT_EQ(c.validator.dataloader->dataset, "c4_validation");
+  EXPECT_FALSE(c.validator.dataloader->infinite);
+  EXPECT_EQ(c.optimizer->param_groups[0].optimizer_kwargs.lr, 8e-4);
 }
 
 TEST(Validate, AcceptsTheRecipeAndWarnsAboutWhatDoesNothing) {

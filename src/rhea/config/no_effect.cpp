@@ -93,7 +93,7 @@ const std::array kLoaderRows = {
 };
 
 bool needs_tokenizer(const TrainerConfig& c) {
-  return reads_text(c.dataloader) || (c.validator.enable && reads_text(c.validator.dataloader));
+  return reads_text(*c.dataloader) || (c.validator.enable && reads_text(*c.validator.dataloader));
 }
 bool exports_hf(const TrainerConfig& c) {
   return c.checkpoint.enable && c.checkpoint.last_save_model_only && c.checkpoint.last_save_in_hf;
@@ -262,7 +262,7 @@ Reason reason_of(const TrainerConfig& config, std::string_view option) {
   for (const std::string_view prefix : kLoaders) {
     if (!option.starts_with(prefix)) continue;
     const DataloaderConfig& loader =
-        prefix == kLoaders[0] ? config.dataloader : config.validator.dataloader;
+        *(prefix == kLoaders[0] ? config.dataloader : config.validator.dataloader);
     if (option == kFollowsSteps) return "it follows validator.steps";
     for (const LoaderRow& row : kLoaderRows)
       if (option.substr(prefix.size()) == row.option) return row.reason(loader);

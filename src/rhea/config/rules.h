@@ -5,7 +5,7 @@
 namespace rhea::config {
 
 // Choices and ranges that fields() states (validate.cpp).
-void check_fields(const TrainerConfig& config, Report& report);
+void check_fields(const Config& config, Report& report);
 
 // rules_batch.cpp
 void check_training(const TrainerConfig& config, const WorldFacts& world, Report& report);

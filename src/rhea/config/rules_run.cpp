@@ -159,12 +159,12 @@ void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Repo
 }
 
 void check_data(const TrainerConfig& config, Report& report) {
-  check_loader(config.dataloader, "dataloader", report);
+  check_loader(*config.dataloader, "dataloader", report);
   const ValidatorConfig& v = config.validator;
   if (v.steps != -1 && v.steps <= 0)
     report.add("validator.steps", std::to_string(v.steps),
                "validation steps must be positive or -1");
-  if (v.enable) check_loader(v.dataloader, "validator.dataloader", report);
+  if (v.enable) check_loader(*v.dataloader, "validator.dataloader", report);
   const std::string& tokenizer = config.tokenizer.path;
   if (!tokenizer.empty() && !std::filesystem::exists(tokenizer))
     report.add("tokenizer.path", tokenizer, "there is no such file or folder");

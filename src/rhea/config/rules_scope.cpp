@@ -22,19 +22,11 @@ void check_scope(const TrainerConfig& config, const WorldFacts& world, Report& r
   refuse(mode == "threads" || mode == "local_tensor" || mode == "fake_backend", "comm.mode",
          config.comm.mode,
          "this version trains with one rank, which needs no transport: use default");
-  if (!config.override.imports.empty()) {
-    const std::string& target = config.override.imports.front();
-    refuse(true, "override.imports", target, "");
-    report.problems.back().reason = fmt::format(
-        "Failed to import override target '{}': module '{}' could not be imported: this version "
-        "loads no outside code",
-        target, target.substr(0, target.find_first_of(":={")));
-  }
-  for (size_t i = 0; i < config.optimizer.param_groups.size(); ++i)
-    if (config.optimizer.param_groups[i].optimizer_name == "DistMuon")
+  for (size_t i = 0; i < config.optimizer->param_groups.size(); ++i)
+    if (config.optimizer->param_groups[i].optimizer_name == "DistMuon")
       report.add(fmt::format("optimizer.param_groups.{}.optimizer_name", i), "DistMuon",
                  "this version has AdamW, Adam and SGD");
-  refuse(config.dataloader.dataset == "parquet", "dataloader.dataset", "parquet",
+  refuse(config.dataloader->dataset == "parquet", "dataloader.dataset", "parquet",
          "this version reads JSON lines, text and ready token files");
   refuse(config.metrics.enable_wandb, "metrics.enable_wandb", "true",
          "this version writes TensorBoard files and metrics/rank_0.jsonl");

@@ -112,7 +112,7 @@ void check_compile(const TrainerConfig& config, Report& report) {
 }
 
 void check_optimizer(const TrainerConfig& config, const WorldFacts& world, Report& report) {
-  const OptimizerConfig& o = config.optimizer;
+  const OptimizerConfig& o = *config.optimizer;
   if (o.param_groups.empty())
     report.add("optimizer.param_groups", "[]",
                "at least one group is needed, or no parameter is trained");

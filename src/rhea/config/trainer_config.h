@@ -45,8 +45,8 @@ struct TrainerConfig : Config {
   ProfilerConfig profiler;
   MetricsConfig metrics;
   TokenizerConfig tokenizer;
-  DataloaderConfig dataloader;
-  OptimizerConfig optimizer = default_adamw();
+  Slot<DataloaderConfig> dataloader;
+  Slot<OptimizerConfig> optimizer = default_adamw();
   LrSchedulerConfig lr_scheduler;
   TrainingConfig training;
   ParallelismConfig parallelism;

@@ -1,5 +1,7 @@
 #include "rhea/config/traverse.h"
 
+#include <fmt/core.h>
+
 #include "rhea/config/visitor.h"
 
 namespace rhea::config {
@@ -24,17 +26,33 @@ class Walker final : public Visitor {
     for (size_t i = 0; i < list.size(); ++i)
       enter(std::string(info.name) + "." + std::to_string(i), list.at(i), list.slot(i));
   }
+  void flat(std::string_view name, SlotBase& slot) override {
+    if (!slot) return;
+    // The node has a path, its fields lie beside it.
+    const std::string parent = path_;
+    const bool enters = visit_({below(parent, name), *slot.get(), &slot, depth_});
+    ++depth_;
+    if (enters) slot.get()->fields(*this);
+    --depth_;
+  }
 
+  static std::string below(const std::string& parent, std::string_view name) {
+    return parent.empty() ? std::string(name) : fmt::format("{}.{}", parent, name);
+  }
   void enter(const std::string& name, Config& config, SlotBase* slot) {
     const std::string parent = path_;
-    path_ = parent.empty() ? name : parent + "." + name;
+    path_ = below(parent, name);
+    const bool enters = visit_({path_, config, slot, depth_});
+    ++depth_;
     // The visit may have refilled the slot, so the config is looked up again.
-    if (visit_({path_, config, slot})) (slot ? *slot->get() : config).fields(*this);
+    if (enters) (slot ? *slot->get() : config).fields(*this);
+    --depth_;
     path_ = parent;
   }
 
   const std::function<bool(const Node&)>& visit_;
   std::string path_;
+  int depth_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ struct Node {
   std::string path;
   Config& config;
   SlotBase* slot;
+  int depth = 0;  // nodes around it
 };
 
 // Calls `visit` for every config below `root` in the order of fields(), parents first. `visit` may

@@ -85,10 +85,10 @@ class FieldChecker final : public Visitor {
 
 }  // namespace
 
-void check_fields(const TrainerConfig& config, Report& report) {
+void check_fields(const Config& config, Report& report) {
   FieldChecker checker(report);
   // fields() is not const because other visitors write; this one only reads.
-  const_cast<TrainerConfig&>(config).fields(checker);
+  const_cast<Config&>(config).fields(checker);
 }
 
 Report validate(const TrainerConfig& config, const WorldFacts& world) {

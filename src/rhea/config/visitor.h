@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <variant>
 #include <vector>
 
@@ -123,6 +124,19 @@ class Visitor {
     }
   }
 
+  // A slot whose config has no section of its own: its fields are members of the config around it.
+  // `name` is what overrides call the node.
+  void inlined(std::string_view name, SlotBase& member) { flat(name, member); }
+
+  // A table that fields() takes names from, set in code only. Visited before the fields that it
+  // names.
+  template <class T>
+  void names(const T*& table) {
+    const void* place = table;
+    name_table(typeid(T), place);
+    table = static_cast<const T*>(place);
+  }
+
   // A second name of the option `target` (full path); output shows the target only.
   virtual void alias(std::string_view name, std::string_view target, std::string_view meaning) = 0;
   // An option of torchtitan that has nothing to do here: accepted with one warning that gives
@@ -135,6 +149,10 @@ class Visitor {
   virtual void section(const FieldInfo& info, Config& config) = 0;
   virtual void slot(const FieldInfo& info, SlotBase& slot) = 0;
   virtual void list(const FieldInfo& info, ConfigList& list) = 0;
+  virtual void flat(std::string_view, SlotBase& slot) {
+    if (slot) slot.get()->fields(*this);
+  }
+  virtual void name_table(const std::type_info&, const void*&) {}
 
  private:
   template <class T>

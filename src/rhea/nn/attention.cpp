@@ -62,13 +62,7 @@ Value Attention::Config::attend(Trace& trace, const QKV::Config::Result& qkv) co
 }
 
 Value Attention::Config::forward(Trace& trace, Value x_TD) const {
-  QKV::Config::Result qkv;
-  if (names->qkv.empty()) {
-    qkv = qkv_linear->forward(trace, x_TD);
-  } else {
-    const ir::Scope scope(trace.graph(), names->qkv);
-    qkv = qkv_linear->forward(trace, x_TD);
-  }
+  QKV::Config::Result qkv = call(trace, names->qkv, *qkv_linear, x_TD);
   prepare(trace, qkv);
   Value o_TNH = attend(trace, qkv);
   if (qkv.gate_TNH.valid()) o_TNH = o_TNH * ops::logistic(qkv.gate_TNH);
@@ -77,11 +71,12 @@ Value Attention::Config::forward(Trace& trace, Value x_TD) const {
 }
 
 void Attention::Config::fields(Visitor& v) {
+  v.names(names);
   // Without a scope of their own the projections are children of the attention.
   if (!names->qkv.empty())
     v(names->qkv, qkv_linear, "query, key and value projections");
-  else if (qkv_linear)
-    qkv_linear->fields(v);
+  else
+    v.inlined(kNativeNames.qkv, qkv_linear);
   v(names->wo, wo, "output projection");
   v(names->q_norm, q_norm, "norm of the query heads");
   v(names->k_norm, k_norm, "norm of the key heads");

@@ -16,6 +16,12 @@ Value scaled(Value x, double factor) {
   return ops::convert(ops::multiply(ops::convert(x, DType::f32), factor), x.dtype());
 }
 
+Value capped(const Decoder::Config& model, Value logits_TV) {
+  if (model.logit_softcap <= 0) return logits_TV;
+  return ops::multiply(ops::tanh(ops::multiply(logits_TV, 1 / model.logit_softcap)),
+                       model.logit_softcap);
+}
+
 // What a head adds after its product. The scale comes before it, on h: the same function, and the
 // loss stays one over chunks of logits.
 Value finished(Trace& trace, const Decoder::Config& model, Value logits_TV) {
@@ -25,16 +31,28 @@ Value finished(Trace& trace, const Decoder::Config& model, Value logits_TV) {
         logits_TV + ops::broadcast_in_dim(scaled(ops::convert(b_V, DType::f32), model.logit_scale),
                                           logits_TV.shape(), {1});
   }
-  if (model.logit_softcap <= 0) return logits_TV;
-  return ops::multiply(ops::tanh(ops::multiply(logits_TV, 1 / model.logit_softcap)),
-                       model.logit_softcap);
+  return capped(model, logits_TV);
 }
 
 bool is_plain_product(const Decoder::Config& model) {
-  return !model.lm_head->bias && model.logit_softcap <= 0;
+  return !model.lm_head->replaced && !model.lm_head->bias && model.logit_softcap <= 0;
+}
+
+// No value where the head is from outside: it makes the logits itself.
+Value plain_head_weight(Trace& trace, const Decoder::Config& model) {
+  const auto& replaced = model.lm_head->replaced;
+  if (!replaced) return model.head_weight(trace);
+  if (model.tie_word_embeddings)
+    throw Error(
+        "Override '{}' replaces {}, which this model does not use: its head is the embedding's "
+        "matrix (tie_word_embeddings)",
+        replaced->by, replaced->path);
+  return {};
 }
 
 Value whole_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD) {
+  if (!w_VD.valid())
+    return capped(model, ops::convert(call(trace, "", *model.lm_head, h_TD), DType::f32));
   return finished(trace, model, ops::convert(ops::linear(h_TD, w_VD), DType::f32));
 }
 
@@ -61,6 +79,7 @@ Value TransformerBlock::Config::forward(Trace& trace, Value x_TD) const {
 }
 
 void TransformerBlock::Config::fields(Visitor& v) {
+  v.names(names);
   if (attention_norm) v(names->attention_norm, attention_norm, "norm before attention");
   v(names->attention, attention, "attention");
   if (post_attention_norm)
@@ -69,8 +88,8 @@ void TransformerBlock::Config::fields(Visitor& v) {
   // Without a scope of its own the feed-forward's projections are children of the block.
   if (!names->feed_forward.empty())
     v(names->feed_forward, feed_forward, "feed-forward");
-  else if (feed_forward)
-    feed_forward->fields(v);
+  else
+    v.inlined(kNativeNames.feed_forward, feed_forward);
   if (post_ffn_norm) v(names->post_ffn_norm, post_ffn_norm, "norm of what the feed-forward gives");
   v("parallel", parallel, "both branches read the block's input");
   v("residual_multiplier", residual_multiplier, "of what a branch adds");
@@ -142,6 +161,7 @@ Value Decoder::Config::head_weight(Trace& trace) const {
 }
 
 void Decoder::Config::fields(Visitor& v) {
+  v.names(names);
   v("tie_word_embeddings", tie_word_embeddings, "the head uses the embedding's matrix");
   v(names->tok_embeddings, tok_embeddings, "token embedding");
   v("embedding_multiplier", embedding_multiplier, "of the embeddings");
@@ -167,8 +187,8 @@ void Decoder::Config::fields(Visitor& v) {
 }
 
 Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t num_chunks) {
-  const Value h_TD = model.forward(trace);
-  const Value w_VD = model.head_weight(trace);
+  const Value h_TD = call(trace, "", model);
+  const Value w_VD = plain_head_weight(trace, model);
   const Value labels_T = trace.graph().input(kLabels, {DType::i32, {trace.options().num_tokens}});
   const Value scale = trace.graph().input(kLossScale, {DType::f32, {}});
   const ir::Scope scope(trace.graph(), model.names->lm_head);
@@ -178,8 +198,8 @@ Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t nu
 }
 
 Value logits(Trace& trace, const Decoder::Config& model) {
-  const Value h_TD = model.forward(trace);
-  const Value w_VD = model.head_weight(trace);
+  const Value h_TD = call(trace, "", model);
+  const Value w_VD = plain_head_weight(trace, model);
   const ir::Scope scope(trace.graph(), model.names->lm_head);
   return whole_logits(trace, model, h_TD, w_VD);
 }

@@ -26,6 +26,7 @@ Value FeedForward::Config::forward(Trace& trace, Value x_TD) const {
 }
 
 void FeedForward::Config::fields(Visitor& v) {
+  v.names(names);
   activation_field(v, activation);
   v(names->w1, w1, "gate projection");
   v(names->w2, w2, "output projection");
@@ -41,6 +42,7 @@ Value JoinedFeedForward::Config::forward(Trace& trace, Value x_TD) const {
 }
 
 void JoinedFeedForward::Config::fields(Visitor& v) {
+  v.names(names);
   activation_field(v, activation);
   v(names->w13, w13, "gate and up projections");
   v(names->w2, w2, "output projection");
@@ -56,6 +58,7 @@ Value PlainFeedForward::Config::activated(Trace&, Value x_TF) const {
 }
 
 void PlainFeedForward::Config::fields(Visitor& v) {
+  v.names(names);
   activation_field(v, activation);
   v(names->w1, w1, "input projection");
   v(names->w2, w2, "output projection");

@@ -11,16 +11,17 @@ namespace rhea::nn {
 
 const LatentNames kHuggingFaceLatentNames{};
 
-Value LatentAttention::Config::queries(Trace& trace, Value x_TD) const {
+LatentAttention::Config::Projected LatentAttention::Config::project(Trace& trace,
+                                                                    Value x_TD) const {
+  const Value q =
+      q_lora_rank == 0 ? call(trace, names->wq, *wq, x_TD) : call(trace, names->wq_a, *wq_a, x_TD);
+  return {q, call(trace, names->wkv_a, *wkv_a, x_TD)};
+}
+
+Value LatentAttention::Config::queries(Trace& trace, Value q) const {
   const int64_t head = qk_nope_head_dim + qk_rope_head_dim;
-  Value q;
-  if (q_lora_rank == 0) {
-    q = call(trace, names->wq, *wq, x_TD);
-  } else {
-    const Value latent = call(trace, names->wq_a, *wq_a, x_TD);
-    q = call(trace, names->wq_b, *wq_b, call(trace, names->q_norm, *q_norm, latent));
-  }
-  q = ops::reshape(q, {x_TD.dim(0), n_heads, head});
+  if (q_lora_rank != 0) q = call(trace, names->wq_b, *wq_b, call(trace, names->q_norm, *q_norm, q));
+  q = ops::reshape(q, {q.dim(0), n_heads, head});
   const std::array parts = {
       ops::slice_dim(q, 2, 0, qk_nope_head_dim),
       call(trace, "rope", *rope, ops::slice_dim(q, 2, qk_nope_head_dim, head))};
@@ -29,8 +30,8 @@ Value LatentAttention::Config::queries(Trace& trace, Value x_TD) const {
 
 Value LatentAttention::Config::forward(Trace& trace, Value x_TD) const {
   const int64_t t = x_TD.dim(0), head = qk_nope_head_dim + qk_rope_head_dim;
-  const Value q_TNH = queries(trace, x_TD);
-  const Value kv = call(trace, names->wkv_a, *wkv_a, x_TD);
+  const auto [q, kv] = project(trace, x_TD);
+  const Value q_TNH = queries(trace, q);
   const Value latent_TC =
       call(trace, names->kv_norm, *kv_norm, ops::slice_dim(kv, 1, 0, kv_lora_rank));
   const Value rotary =
@@ -56,6 +57,7 @@ Value LatentAttention::Config::forward(Trace& trace, Value x_TD) const {
 }
 
 void LatentAttention::Config::fields(Visitor& v) {
+  v.names(names);
   v("n_heads", n_heads, "heads");
   v("q_lora_rank", q_lora_rank, "width of the latent of queries, 0 = none");
   v("kv_lora_rank", kv_lora_rank, "width of the latent of keys and values");

@@ -34,8 +34,16 @@ struct LatentAttention {
     }
     void fields(Visitor& v) override;
 
+   protected:
+    // What is made from x: queries, or their latent where q_lora_rank is above 0, and the latent of
+    // keys and values with the rotary key behind it.
+    struct Projected {
+      Value q, kv;
+    };
+    virtual Projected project(Trace& trace, Value x_TD) const;
+
    private:
-    Value queries(Trace& trace, Value x_TD) const;
+    Value queries(Trace& trace, Value q) const;
   };
 };
 

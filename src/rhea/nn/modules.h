@@ -8,7 +8,7 @@
 
 #include "rhea/config/visitor.h"
 #include "rhea/nn/decoder_names.h"
-#include "rhea/nn/trace.h"
+#include "rhea/nn/replacement_check.h"
 
 namespace rhea::nn {
 
@@ -94,11 +94,21 @@ struct ComplexRoPE {
   };
 };
 
-// Opens the child's scope and calls its forward.
+// Opens the child's scope ("" = stays in that of the caller) and calls its forward. Where the child
+// replaced another module, what it gives is checked against what that one gives; throws Error
+// naming the override, the node and both types.
 template <class C, class... Args>
-Value call(Trace& trace, std::string_view name, const C& child, const Args&... args) {
+auto call(Trace& trace, std::string_view name, const C& child, const Args&... args) {
   const ir::Scope scope(trace.graph(), name);
-  return child.forward(trace, args...);
+  if (!child.replaced) return child.forward(trace, args...);
+  ReplacementCheck check(trace, *child.replaced);
+  const auto* stock = dynamic_cast<const C*>(child.replaced->stock.get());
+  auto expected = stock->forward(check.stock_trace(), check.stand_in(args)...);
+  auto made = child.forward(trace, args...);
+  for_each_value(trace, expected, [&](const Value& value) { check.expect(value); });
+  for_each_value(trace, made, [&](const Value& value) { check.found(value); });
+  check.finish();
+  return made;
 }
 
 }  // namespace rhea::nn

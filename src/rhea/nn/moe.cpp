@@ -9,6 +9,7 @@ namespace rhea::nn {
 const MoeNames kHuggingFaceMoeNames{};
 
 void Experts::Config::fields(Visitor& v) {
+  v.names(names);
   v("num_experts", num_experts, "experts of the layer");
   v("dim", dim, "model dim");
   v("hidden_dim", hidden_dim, "hidden dim of an expert");
@@ -93,11 +94,23 @@ void JoinedExperts::Config::fields(Visitor& v) {
   v("w2_init", w2_init, "how the output projections start");
 }
 
+Value Dispatcher::Config::forward(Trace&, Value x_TD, const ops::ExpertOrder& order) const {
+  return ops::dispatch(x_TD, order);
+}
+
+Value Dispatcher::Config::combine(Trace&, Value y_RD, const ops::ExpertOrder& order,
+                                  Value weights_Tk) const {
+  return ops::combine(y_RD, order, weights_Tk);
+}
+
+void Dispatcher::Config::fields(Visitor&) {}
+
 Value MoE::Config::forward(Trace& trace, Value x_TD) const {
-  const auto routed = router->forward(trace, x_TD);
+  const auto routed = call(trace, "", *router, x_TD);
   const auto order = ops::expert_order(routed.experts_Tk, experts->num_experts);
-  const Value y_RD = experts->forward(trace, ops::dispatch(x_TD, order), order);
-  const Value y_TD = ops::combine(y_RD, order, routed.weights_Tk);
+  const Value x_RD = call(trace, "", *dispatcher, x_TD, order);
+  const Value y_RD = call(trace, "", *experts, x_RD, order);
+  const Value y_TD = dispatcher->combine(trace, y_RD, order, routed.weights_Tk);
   if (!shared_experts) return y_TD;
   const MoeNames& names = *experts->names;
   Value shared_TD = call(trace, names.shared, *shared_experts, x_TD);
@@ -111,6 +124,7 @@ Value MoE::Config::forward(Trace& trace, Value x_TD) const {
 
 void MoE::Config::fields(Visitor& v) {
   v("router", router, "sends tokens to experts");
+  v("dispatcher", dispatcher, "carries tokens to the experts and back");
   v("experts", experts, "the experts");
   if (shared_experts) v("shared_experts", shared_experts, "a feed-forward that all tokens take");
   v("gates_shared", gates_shared, "each token weighs its shared feed-forward");

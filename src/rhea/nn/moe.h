@@ -47,6 +47,10 @@ struct Router {
       Value weights_Tk;  // f32
       Value experts_Tk;  // i32
     };
+    template <class F>
+    friend void for_each_value(const Trace&, Result& r, const F& f) {
+      f(r.weights_Tk), f(r.experts_Tk);
+    }
     virtual Result forward(Trace& trace, Value x_TD) const;
     void fields(Visitor& v) override;
 
@@ -57,6 +61,12 @@ struct Router {
     Value allowed_experts(Value choice_TE) const;
   };
 };
+
+template <class F>
+void for_each_value(const Trace&, ops::ExpertOrder& order, const F& f) {
+  for (Value* value : {&order.slots_R, &order.rows_Tk, &order.experts_R, &order.counts_E})
+    f(*value);
+}
 
 struct Experts {
   // x_RD -> y_RD, every row by the expert that `order` says.
@@ -77,7 +87,7 @@ struct SplitExperts {
     Value forward(Trace& trace, Value x_RD, const ops::ExpertOrder& order) const override;
     void fields(Visitor& v) override;
 
-   private:
+   protected:
     Value weight(Trace& trace, std::string_view name, int64_t rows, int64_t columns,
                  const InitConfig& init) const;
   };
@@ -103,11 +113,24 @@ struct JoinedExperts {
   };
 };
 
+struct Dispatcher {
+  // How tokens get to the experts and back.
+  struct Config : rhea::Config {
+    // x_TD -> x_RD: the rows in the order of experts.
+    virtual Value forward(Trace& trace, Value x_TD, const ops::ExpertOrder& order) const;
+    // y_RD -> y_TD: of every token the sum of its rows times their weights.
+    virtual Value combine(Trace& trace, Value y_RD, const ops::ExpertOrder& order,
+                          Value weights_Tk) const;
+    void fields(Visitor& v) override;
+  };
+};
+
 struct MoE {
   // sum over the chosen experts, ascending by number, of weight * expert(x), plus
   // shared(x) * sigmoid(shared_gate(x)). An empty slot of shared experts leaves that part out.
   struct Config : Branch::Config {
     Slot<Router::Config> router;
+    Slot<Dispatcher::Config> dispatcher;
     Slot<Experts::Config> experts;
     Slot<Branch::Config> shared_experts;
     bool gates_shared = false;

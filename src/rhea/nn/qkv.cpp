@@ -1,6 +1,9 @@
 // T tokens, D model dim, N query heads, K kv heads, G query heads per kv head, H head dim
 #include "rhea/nn/qkv.h"
 
+#include <array>
+
+#include "rhea/nn/joined_linear.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::nn {
@@ -13,40 +16,18 @@ Value QKV::Config::heads(Value y, int64_t begin, int64_t count) const {
 }
 
 void QKV::Config::fields(Visitor& v) {
+  v.names(names);
   v("n_heads", n_heads, "query heads");
   v("n_kv_heads", n_kv_heads, "key and value heads");
   v("head_dim", head_dim, "elements of a head");
 }
 
-bool SplitQKV::Config::can_fuse() const {
-  const auto plain = [](const Linear::Config& linear) {
-    return typeid(linear) == typeid(Linear::Config);
-  };
-  return fused && plain(*wq) && plain(*wk) && plain(*wv) && wq->bias == wk->bias &&
-         wq->bias == wv->bias;
-}
-
-Value SplitQKV::Config::fused_product(Trace& trace, Value x_TD) const {
-  std::vector<Trace::PartSpec> weights, biases;
-  int64_t rows = 0;
-  for (const auto& [name, linear] :
-       {std::pair{names->wq, &wq}, std::pair{names->wk, &wk}, std::pair{names->wv, &wv}}) {
-    const int64_t count = (*linear)->out_features;
-    weights.push_back({fmt::format("{}.weight", name), count, (*linear)->init.init()});
-    biases.push_back({fmt::format("{}.bias", name), count, Init::zeros()});
-    rows += count;
-  }
-  const Value w =
-      trace.parameter(fmt::format("{}.weight", names->wqkv), {rows, wq->in_features}, weights);
-  const Value y = ops::linear(x_TD, w);
-  if (!wq->bias) return y;
-  const Value b = trace.parameter(fmt::format("{}.bias", names->wqkv), {rows}, biases);
-  return y + ops::broadcast_in_dim(b, y.shape(), {1});
-}
-
 QKV::Config::Result SplitQKV::Config::forward(Trace& trace, Value x_TD) const {
-  if (can_fuse()) {
-    const Value y = fused_product(trace, x_TD);
+  const std::array linears = {NamedLinear{names->wq, wq.operator->()},
+                              NamedLinear{names->wk, wk.operator->()},
+                              NamedLinear{names->wv, wv.operator->()}};
+  if (fused && can_join(linears)) {
+    const Value y = joined_linear(trace, names->wqkv, linears, x_TD);
     return {heads(y, 0, n_heads), heads(y, q_rows(), n_kv_heads),
             heads(y, q_rows() + kv_rows(), n_kv_heads)};
   }

@@ -15,6 +15,10 @@ struct QKV {
       Value q_TNH, k_TKH, v_TKH;
       Value gate_TNH = {};  // of the attention's output, before its sigmoid; not valid: none
     };
+    template <class F>
+    friend void for_each_value(const Trace&, Result& r, const F& f) {
+      for (Value* value : {&r.q_TNH, &r.k_TKH, &r.v_TKH, &r.gate_TNH}) f(*value);
+    }
     virtual Result forward(Trace& trace, Value x_TD) const = 0;
     void fields(Visitor& v) override;
 
@@ -35,10 +39,6 @@ struct SplitQKV {
     Slot<Linear::Config> wq, wk, wv;
     Result forward(Trace& trace, Value x_TD) const override;
     void fields(Visitor& v) override;
-
-   private:
-    bool can_fuse() const;
-    Value fused_product(Trace& trace, Value x_TD) const;
   };
 };
 

@@ -106,6 +106,7 @@ Router::Config::Result Router::Config::forward(Trace& trace, Value x_TD) const {
 }
 
 void Router::Config::fields(Visitor& v) {
+  v.names(names);
   v("dim", dim, "model dim");
   v("num_experts", num_experts, "experts to choose from");
   v("top_k", top_k, "experts of a token");

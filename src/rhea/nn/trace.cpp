@@ -1,10 +1,24 @@
 // Parameters and tables are graph inputs, declared when a module first asks for them.
 #include "rhea/nn/trace.h"
 
+#include <algorithm>
+
 #include "rhea/base/error.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::nn {
+
+Shape checkpoint_shape(const Parameter& parameter, const ParameterPart& part) {
+  if (!part.shape.empty()) return part.shape;
+  Shape shape = parameter.shape;
+  if (!shape.empty()) shape[0] = part.row_end - part.row_begin;
+  return shape;
+}
+
+void require_multiple(std::string_view who, std::string_view what, int64_t value, int64_t of) {
+  if (value % of != 0)
+    throw Error("{} requires a {} that is a multiple of {}, got {}", who, what, of, value);
+}
 
 Trace::Trace(ir::Graph& graph, const TraceOptions& options) : graph_(graph), options_(options) {
   if (options.seq_len <= 0 || (!options.cached && options.num_tokens % options.seq_len != 0))
@@ -51,6 +65,23 @@ Value Trace::parameter(std::string_view name, Shape shape, const std::vector<Par
   return declare(std::move(made));
 }
 
+Value Trace::parameter(std::string_view name, Shape shape, const std::vector<BlockSpec>& parts,
+                       TokenShare share) {
+  Parameter made{.fqn = fqn(name), .shape = std::move(shape), .parts = {}, .share = share};
+  int64_t covered = 0;
+  for (const BlockSpec& part : parts) {
+    Shape rows = part.stock_shape;
+    if (!rows.empty()) rows[0] = part.block.rows;
+    covered += ir::num_elements(rows);
+    made.parts.push_back(
+        {.fqn = fqn(part.name), .init = part.init, .shape = part.stock_shape, .block = part.block});
+  }
+  if (covered != ir::num_elements(made.shape))
+    throw Error("parameter {}: its parts hold {} elements, its shape {} has {}", made.fqn, covered,
+                ir::to_string(made.shape), ir::num_elements(made.shape));
+  return declare(std::move(made));
+}
+
 Value Trace::constant(std::string_view name, Shape shape, const Init& init) {
   Parameter made{fqn(name), std::move(shape), {}};
   made.parts = {{made.fqn, 0, made.shape.empty() ? 1 : made.shape[0], init}};
@@ -62,6 +93,10 @@ Value Trace::constant(std::string_view name, Shape shape, const Init& init) {
 
 void Trace::observe(std::string_view kind, Value value) {
   observed_.push_back({std::string(kind), graph_.scope_name(graph_.current_scope()), value});
+}
+
+void Trace::note(std::string text) {
+  if (std::ranges::find(notes_, text) == notes_.end()) notes_.push_back(std::move(text));
 }
 
 Value Trace::parameter_input(const Parameter& parameter) const {

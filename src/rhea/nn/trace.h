@@ -1,6 +1,7 @@
 // What modules see while they trace themselves into a graph: scopes, parameters, the batch.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,20 +9,22 @@
 #include "rhea/ir/graph.h"
 #include "rhea/nn/init.h"
 #include "rhea/nn/rope_tables.h"
+#include "rhea/nn/stored_block.h"
 
 namespace rhea::nn {
 
 using ir::Shape;
 using ir::Value;
 
-// A stock part of a parameter: rows [row_begin, row_end) of dim 0 under a name of its own.
-// Checkpoints, key maps and initialisation see parts; graphs, gradients and the optimizer see the
-// whole.
+// A stock part of a parameter under a name of its own: rows [row_begin, row_end) of dim 0, or a
+// block. Checkpoints, key maps and initialisation see parts; graphs, gradients and the optimizer
+// see the whole.
 struct ParameterPart {
   std::string fqn;
   int64_t row_begin = 0, row_end = 0;
   Init init;
   Shape shape = {};  // in checkpoints; empty: that of the rows
+  std::optional<StoredBlock> block = {};
 };
 
 // The share of a parameter that one token uses: `used` of `of` experts.
@@ -36,6 +39,9 @@ struct Parameter {
   TokenShare share = {};
 };
 
+// Shape of a part in checkpoints.
+Shape checkpoint_shape(const Parameter& parameter, const ParameterPart& part);
+
 // Generation: `num_tokens` new tokens follow `start` tokens that a cache of seq_len rows holds.
 inline constexpr std::string_view kCacheStart = "cache.start";  // i32 []
 
@@ -47,6 +53,10 @@ struct TraceOptions {
   // Generation with a key-value cache: num_tokens may be any number up to seq_len.
   bool cached = false;
 };
+
+// For limits of a module, in its forward(). Throws Error: "my_rope requires a sequence length that
+// is a multiple of 256, got 200".
+void require_multiple(std::string_view who, std::string_view what, int64_t value, int64_t of);
 
 // Names of graph inputs that are not parameters.
 // i32 [T]
@@ -79,6 +89,17 @@ class Trace {
   };
   Value parameter(std::string_view name, Shape shape, const std::vector<PartSpec>& parts,
                   TokenShare share = {});
+  // A parameter that stores stock tensors in another order; see stored_in(). `parts`
+  // are (stock name below the scope, its whole shape, init, where). Throws Error where a part lies
+  // outside the parameter or they do not fill it.
+  struct BlockSpec {
+    std::string name;
+    Shape stock_shape;
+    Init init;
+    StoredBlock block;
+  };
+  Value parameter(std::string_view name, Shape shape, const std::vector<BlockSpec>& parts,
+                  TokenShare share = {});
 
   // A tensor of the checkpoint that is never trained: no gradient, no optimizer state, f32 in every
   // run, and no parameter where parameters are counted.
@@ -110,6 +131,10 @@ class Trace {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Parameter>& constants() const { return constants_; }
   const std::vector<Observed>& observed() const { return observed_; }
+  // Things about the model that its user should hear of, each once.
+  void note(std::string text);
+  const std::vector<std::string>& notes() const { return notes_; }
+
   const std::vector<RopeSpec>& rope_specs() const { return rope_specs_; }
   static std::string rope_input(size_t index, std::string_view kind);  // "rope.0.cos"
   // The graph input of a parameter (its storage, before the cast).
@@ -127,6 +152,7 @@ class Trace {
   std::map<std::string, Value, std::less<>> compute_;  // FQN -> value in the compute dtype
   std::vector<RopeSpec> rope_specs_;
   std::vector<Tables> rope_tables_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace rhea::nn

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "rhea/config/derive.h"
+#include "rhea/config/override_registry.h"
 #include "rhea/config/trainer_config.h"
 #include "rhea/ops/table.h"
 #include "rhea/plugin/stamp.h"
@@ -28,6 +30,14 @@ class Plugin {
   // A kernel for an op of the table, tried before the kernels that the op has.
   void cpu_kernel(std::string_view op, ir::CpuKernel kernel);
   void cpu_kernel(std::string_view op, ops::SimpleKernel kernel);
+
+  // Registers an override of Target nodes, which override.imports activates by name. `factory`
+  // makes the replacement from (const Target&), or from (const Target&, const Arguments&) with a
+  // Config whose fields are what the override takes as {"name": value}.
+  template <std::derived_from<Config> Target, class F>
+  void override(std::string_view name, OverrideOptions options, F factory) {
+    config::override_registry().add<Target>(name, std::move(options), std::move(factory), origin_);
+  }
 
  private:
   std::string origin_;

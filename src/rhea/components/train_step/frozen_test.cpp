@@ -48,7 +48,7 @@ StepOptions options_of(DType compute) {
   options.trace = {.num_tokens = kTokens, .seq_len = kSeqLen, .compute_dtype = compute};
   options.accumulates = true;
   options.validates = true;
-  options.optimizer.param_groups = {ParamGroup()};
+  options.optimizer->param_groups = {ParamGroup()};
   return options;
 }
 

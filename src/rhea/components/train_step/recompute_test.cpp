@@ -40,7 +40,7 @@ StepOptions step_options(const std::string& mode, double budget, DType compute) 
   options.activation_checkpoint.mode = mode;
   options.activation_checkpoint.memory_budget = budget;
 
-  options.optimizer.param_groups = {ParamGroup()};
+  options.optimizer->param_groups = {ParamGroup()};
   return options;
 }
 

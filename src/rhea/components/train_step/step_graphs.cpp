@@ -54,7 +54,7 @@ void build_optimizer(const StepOptions& options, StepGraphs& graphs) {
     fqns.push_back(parameter.fqn);
     sizes.push_back(ir::num_elements(parameter.shape));
   }
-  graphs.groups = assign_groups(options.optimizer, fqns, sizes);
+  graphs.groups = assign_groups(*options.optimizer, fqns, sizes);
 
   std::vector<Value> grads;
   for (const auto& parameter : graphs.parameters)
@@ -127,7 +127,7 @@ std::vector<nn::Parameter> StepGraphs::all_parameters() const {
 StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions& options) {
   StepGraphs graphs;
   graphs.param_dtype = graphs.grad_dtype = options.trace.param_dtype;
-  const bool bf16_states = options.optimizer.implementation == "fused_opt_states_bf16";
+  const bool bf16_states = options.optimizer->implementation == "fused_opt_states_bf16";
   graphs.state_dtype = bf16_states ? DType::bf16 : options.trace.param_dtype;
 
   const auto pipeline_of = [&](const char* name) {

@@ -16,7 +16,7 @@ struct StepOptions {
   bool accumulates = false;     // several microbatches per optimizer step
   bool validates = false;
   ActivationCheckpointConfig activation_checkpoint;
-  OptimizerConfig optimizer;
+  Slot<OptimizerConfig> optimizer;
   std::vector<std::string> disable_passes;
   std::string dump_graphs;
 };

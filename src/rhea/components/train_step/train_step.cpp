@@ -189,10 +189,20 @@ void TrainStep::initialise(uint64_t seed) {
     const DType dtype = tensor.type.dtype;
     const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape[0];
     const int64_t row = rows == 0 ? 0 : ir::num_elements(parameter.shape) / rows;
-    for (const auto& part : parameter.parts)
+    for (const auto& part : parameter.parts) {
+      if (part.block) {
+        // The stock tensor's bits, wherever they are stored.
+        const int64_t elements = ir::num_elements(part.shape);
+        const auto stock =
+            std::make_unique<std::byte[]>(static_cast<size_t>(elements * dtype_size(dtype)));
+        nn::initialise(stock.get(), dtype, elements, part.init, seed, part.fqn, pool_);
+        nn::scatter(*part.block, part.shape, dtype_size(dtype), stock.get(), tensor.data);
+        continue;
+      }
       nn::initialise(static_cast<char*>(tensor.data) + part.row_begin * row * dtype_size(dtype),
                      dtype, (part.row_end - part.row_begin) * row, part.init, seed, part.fqn,
                      pool_);
+    }
   };
   for (size_t i = 0; i < parameters_.size(); ++i) draw(graphs_.parameters[i], parameters_[i]);
   for (size_t i = 0; i < frozen_.size(); ++i) draw(graphs_.frozen[i], frozen_[i]);

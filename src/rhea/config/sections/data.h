@@ -79,7 +79,7 @@ struct ValidatorConfig : Config {
   bool enable = false;
   int64_t freq = 10;
   int64_t steps = -1;
-  DataloaderConfig dataloader = validation_dataloader();
+  Slot<DataloaderConfig> dataloader = validation_dataloader();
 
   void fields(Visitor& v) override {
     v("enable", enable, "measure the loss on held-out data");

@@ -63,9 +63,14 @@ struct OptimizerConfig : Config {
   }
 };
 
-// One group for every parameter: AdamW, betas (.9, .95), eps 1e-8, weight decay .1 (norms, biases,
-// embeddings included).
-OptimizerConfig default_adamw(double lr = 8e-4);
+struct AdamW {
+  // One group for every parameter: AdamW, betas (.9, .95), eps 1e-8, weight decay .1 (norms,
+  // biases, embeddings included).
+  struct Config : OptimizerConfig {
+    explicit Config(double lr = 8e-4);
+  };
+};
+inline AdamW::Config default_adamw(double lr = 8e-4) { return AdamW::Config(lr); }
 
 struct LrSchedulerConfig : Config {
   int64_t warmup_steps = 200;

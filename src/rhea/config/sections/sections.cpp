@@ -3,15 +3,13 @@
 
 namespace rhea {
 
-OptimizerConfig default_adamw(double lr) {
+AdamW::Config::Config(double lr) {
   ParamGroup group;
   group.optimizer_kwargs.lr = lr;
   group.optimizer_kwargs.betas = {0.9, 0.95};
   group.optimizer_kwargs.eps = 1e-8;
   group.optimizer_kwargs.weight_decay = 0.1;
-  OptimizerConfig config;
-  config.param_groups = {group};
-  return config;
+  param_groups = {group};
 }
 
 }  // namespace rhea

@@ -1,0 +1,190 @@
+// Claims on the unchanged tree, then conflicts, then replacements.
+#include "rhea/config/override.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "rhea/base/log.h"
+#include "rhea/base/text.h"
+#include "rhea/config/glob.h"
+#include "rhea/config/json_values.h"
+#include "rhea/config/traverse.h"
+
+namespace rhea::config {
+namespace {
+
+constexpr std::string_view kModelPrefix = "model_spec.model.";
+constexpr size_t kMaxNear = 5;
+
+struct Claim {
+  std::string path;
+  SlotBase* slot;
+  const ActiveOverride* by;
+  int depth;
+};
+
+bool selects(const Override& override, std::string_view path) {
+  const auto& globs = override.options.fqns;
+  std::string_view below = path;
+  if (below.starts_with(kModelPrefix)) below.remove_prefix(kModelPrefix.size());
+  return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
+           const Glob compiled(glob);
+           return compiled.matches(path) || compiled.matches(below);
+         });
+}
+
+class Collector {
+ public:
+  explicit Collector(std::span<const ActiveOverride> active) : active_(active) {}
+
+  std::vector<Claim> run(Config& root) {
+    traverse(root, [&](const Node& node) {
+      visit(node);
+      return true;
+    });
+    return std::move(claims_);
+  }
+
+ private:
+  void visit(const Node& node) {
+    while (!around_.empty() && around_.back().depth >= node.depth) around_.pop_back();
+    const ActiveOverride* by = claimant(node);
+    if (by == nullptr) return;
+    if (!around_.empty()) {
+      const Claim& outer = around_.back();
+      if (outer.by == by) return;
+      throw Error(
+          "Override '{}' claims '{}', an ancestor of '{}' claimed by '{}'. Nested overrides are "
+          "order-dependent; narrow their fqns selectors.",
+          outer.by->override->name, outer.path, node.path, by->override->name);
+    }
+    if (node.slot == nullptr)
+      throw Error("Override '{}': {} ({}) cannot be overridden; pick the component's Config",
+                  by->override->name, type_name(node.config), node.path);
+    claims_.push_back({node.path, node.slot, by, node.depth});
+    around_.push_back(claims_.back());
+  }
+
+  const ActiveOverride* claimant(const Node& node) const {
+    const ActiveOverride* by = nullptr;
+    for (const ActiveOverride& active : active_) {
+      if (!active.override->is_target(node.config) || !selects(*active.override, node.path))
+        continue;
+      if (by != nullptr)
+        throw Error(
+            "Overrides '{}' and '{}' both claim node '{}'. Narrow their fqns selectors so they "
+            "target disjoint nodes.",
+            by->override->name, active.override->name, node.path);
+      by = &active;
+    }
+    return by;
+  }
+
+  std::span<const ActiveOverride> active_;
+  std::vector<Claim> claims_, around_;
+};
+
+// The replacement, checked against the slot; its history is on it.
+std::unique_ptr<SlotBase> make(const Claim& claim) {
+  const Override& override = *claim.by->override;
+  const auto fail = [&](const char* reason) {
+    throw Error("Override '{}' of {} failed at '{}': {}", override.name, override.origin,
+                claim.path, reason);
+  };
+  std::unique_ptr<SlotBase> made;
+  try {
+    made = override.make(*claim.slot->get(), claim.by->arguments);
+    claim.slot->check_fits(*made);
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+  Slot<Config> stock;
+  stock.replace(*claim.slot);
+  made->get()->replaced =
+      std::make_shared<const Replaced>(Replaced{override.name, claim.path, std::move(stock)});
+  return made;
+}
+
+struct Candidate {
+  std::string text;
+  size_t distance;
+};
+
+std::vector<std::string> nearest(std::vector<Candidate> candidates) {
+  std::ranges::stable_sort(candidates, {}, &Candidate::distance);
+  std::vector<std::string> texts;
+  for (const Candidate& candidate : candidates)
+    if (texts.size() < kMaxNear && std::ranges::find(texts, candidate.text) == texts.end())
+      texts.push_back(candidate.text);
+  return texts;
+}
+
+// What the user probably meant: paths of the target type nearest to the globs, or types of the tree
+// nearest to the target.
+std::string near_misses(Config& root, const Override& override) {
+  std::vector<Candidate> paths, types;
+  traverse(root, [&](const Node& node) {
+    if (node.slot == nullptr) return true;
+    const std::string type = type_name(node.config);
+    types.push_back({type, edit_distance(type, override.target)});
+    if (!override.is_target(node.config)) return true;
+    size_t distance = SIZE_MAX;
+    for (const std::string& glob : override.options.fqns)
+      distance = std::min(distance, edit_distance(glob, node.path));
+    paths.push_back({node.path, distance});
+    return true;
+  });
+  const char* exactly = override.options.exact ? "exactly " : "";
+  if (paths.empty())
+    return fmt::format("No node has {}type {}; the nearest types are: {}", exactly, override.target,
+                       fmt::join(nearest(types), ", "));
+  return fmt::format("No node of {}type {} matches fqns [{}]; the nearest are: {}", exactly,
+                     override.target, fmt::join(override.options.fqns, ", "),
+                     fmt::join(nearest(paths), ", "));
+}
+
+void warn_unused(Config& root, std::span<const ActiveOverride> active,
+                 const std::vector<Claim>& claims) {
+  for (const ActiveOverride& each : active) {
+    if (std::ranges::find(claims, &each, &Claim::by) != claims.end()) continue;
+    log::warning("override", "override.imports=[{}] produced no replacements. {}",
+                 each.override->name, near_misses(root, *each.override));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Applied::names() const {
+  std::vector<std::string> names;
+  for (const Node& node : nodes)
+    if (std::ranges::find(names, node.override_name) == names.end())
+      names.push_back(node.override_name);
+  return names;
+}
+
+Applied apply_overrides(Config& root, std::span<const std::string> imports,
+                        const OverrideRegistry& registry, const LoadModule& load) {
+  Applied applied;
+  if (imports.empty()) return applied;
+  const auto active = resolve_imports(imports, registry, load);
+  const auto claims = Collector(active).run(root);
+  std::vector<std::unique_ptr<SlotBase>> made;
+  for (const Claim& claim : claims) made.push_back(make(claim));
+  warn_unused(root, active, claims);
+  for (size_t i = 0; i < claims.size(); ++i) {
+    const Claim& claim = claims[i];
+    const std::string& name = claim.by->override->name;
+    const std::string& arguments = claim.by->arguments;
+    const std::string before = type_name(*claim.slot->get());
+    claim.slot->replace(*made[i]);
+    log::info("override", "[Override] {}: {} {} -> {}{}", name, claim.path, before,
+              type_name(*claim.slot->get()),
+              arguments.empty() ? "" : " with " + json_members(arguments));
+    applied.nodes.push_back({claim.path, name});
+  }
+  log::info("override", "Applied {} override(s)", applied.nodes.size());
+  return applied;
+}
+
+}  // namespace rhea::config

@@ -1,0 +1,90 @@
+#include "rhea/nn/replacement_check.h"
+
+#include <fmt/ranges.h>
+
+#include <map>
+#include <span>
+
+#include "rhea/base/error.h"
+
+namespace rhea::nn {
+namespace {
+
+using Parts = std::map<std::string, Shape>;
+
+// Stock name and shape in checkpoints of every part.
+void add_parts(Parts& parts, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters)
+    for (const ParameterPart& part : parameter.parts)
+      parts.emplace(part.fqn, checkpoint_shape(parameter, part));
+}
+
+Parts parts_of(const Trace& trace, size_t first_parameter = 0, size_t first_constant = 0) {
+  Parts parts;
+  add_parts(parts, std::span(trace.parameters()).subspan(first_parameter));
+  add_parts(parts, std::span(trace.constants()).subspan(first_constant));
+  return parts;
+}
+
+std::vector<std::string> only_in(const Parts& some, const Parts& others) {
+  std::vector<std::string> names;
+  for (const auto& [name, shape] : some)
+    if (!others.contains(name)) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+ReplacementCheck::ReplacementCheck(Trace& trace, const Replaced& replaced)
+    : trace_(trace),
+      replaced_(replaced),
+      parameters_before_(trace.parameters().size()),
+      constants_before_(trace.constants().size()),
+      stock_trace_(stock_graph_, trace.options()) {
+  stock_graph_.push_scope(trace.graph().scope_name(trace.graph().current_scope()));
+}
+
+std::string ReplacementCheck::text(const Value& value) {
+  return value.valid() ? ir::to_string(value.type()) : "nothing";
+}
+
+Value ReplacementCheck::input_like(const Value& value) {
+  if (!value.valid()) return value;
+  // Tokens, positions and the like are inputs of the stock graph already.
+  return stock_graph_.input(fmt::format("argument.{}", stock_graph_.inputs().size()), value.type());
+}
+
+void ReplacementCheck::finish() {
+  if (expected_ != found_)
+    throw Error(
+        "Override '{}' changes what {} gives: {} gives ({}), the replacement gives ({}); a "
+        "replacement must keep types and shapes",
+        replaced_.by, replaced_.path, type_name(*replaced_.stock), fmt::join(expected_, ", "),
+        fmt::join(found_, ", "));
+  compare_parameters();
+}
+
+void ReplacementCheck::compare_parameters() {
+  const Parts stock = parts_of(stock_trace_), all = parts_of(trace_);
+  for (const auto& [name, shape] : stock) {
+    const auto at = all.find(name);
+    if (at != all.end() && at->second != shape)
+      throw Error(
+          "Override '{}' changes parameter {} of {}: its shape is {}, the replacement's part has "
+          "{}; give the part the stock shape, however it is stored",
+          replaced_.by, name, replaced_.path, ir::to_string(shape), ir::to_string(at->second));
+  }
+  if (const auto missing = only_in(stock, all); !missing.empty())
+    trace_.note(
+        fmt::format("Override '{}' leaves out parameters of {}: {}; checkpoints of this run do "
+                    "not hold them",
+                    replaced_.by, replaced_.path, fmt::join(missing, ", ")));
+  const auto added =
+      only_in(parts_of(trace_, parameters_before_, constants_before_), parts_of(stock_trace_));
+  if (!added.empty())
+    trace_.note(
+        fmt::format("Override '{}' adds parameters to {}: {}; checkpoints of other runs lack them",
+                    replaced_.by, replaced_.path, fmt::join(added, ", ")));
+}
+
+}  // namespace rhea::nn
