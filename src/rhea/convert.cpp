@@ -211,9 +211,9 @@ void write_part(const std::vector<std::byte>& native, DType stored, const std::s
 Source from_native(const ConvertOptions& options, const ModelFolder& files) {
   const auto tensors = std::make_shared<const NativeTensors>(files.path);
   const auto published = models::hf::parse_config(files.config_json, files.config_name);
-  const models::Family& family = models::find_family(files.family);
-  const ModelSpec spec =
-      models::make_spec(family.name, models::kFromConfig, family.build(published), "flex");
+  const ModelSpec spec = models::make_spec(
+      files.family, models::kFromConfig,
+      models::build_published(files.family, published, files.config_name), "flex");
   const checkpoint::KeyMap key_map = make_key_map(spec);
   Source source;
   std::vector<std::string> without_key;

@@ -38,6 +38,11 @@ ModelFolder native_checkpoint(const fs::path& folder) {
                     .config_name = (folder / checkpoint::kManifestName).string()};
   if (!run.is_object()) throw Error("{}: its config is not JSON", found.config_name);
   found.family = text("/model_spec/name");
+  if (found.config_json.empty())
+    throw Error(
+        "{} holds a model of the family '{}', which has no config.json; only the runs of the "
+        "module that defines it can load it",
+        folder.string(), found.family);
   const std::string own = text("/tokenizer/path");
   found.tokenizer = own.empty() ? text("/hf_assets_path") : own;
   return found;

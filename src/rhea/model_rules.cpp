@@ -17,6 +17,7 @@
 #include "rhea/models/hf/override_config.h"
 #include "rhea/models/key_rules.h"
 #include "rhea/models/registry.h"
+#include "rhea/nn/losses.h"
 #include "rhea/ops/ops.h"
 #include "rhea/passes/pipeline.h"
 
@@ -41,18 +42,17 @@ void check_length(const TrainerConfig& config, const nn::Decoder::Config& model,
 
 void check_groups(const OptimizerConfig& optimizer, const nn::Decoder::Config& model,
                   const std::vector<nn::Parameter>& parameters, Problems& problems) {
-  // Groups that are wrong in themselves are reported by the rules of the config.
+  // Groups that are wrong in themselves are reported by other rules.
+  Problems wrong;
   for (const auto& group : optimizer.param_groups) {
-    const auto& name = group.optimizer_name;
-    const auto& betas = group.optimizer_kwargs.betas;
-    if ((name != "AdamW" && name != "Adam" && name != "SGD") || (betas && betas->size() != 2))
-      return;
+    train_step::check_group(group, "", wrong);
     try {
       config::Pattern pattern(group.pattern);
     } catch (const Error&) {
       return;
     }
   }
+  if (!wrong.empty()) return;
   if (optimizer.param_groups.empty()) return;
   std::vector<std::string> fqns;
   std::vector<int64_t> sizes;
@@ -121,6 +121,7 @@ void check_published_config(const TrainerConfig& config, const nn::Decoder::Conf
                             Problems& problems) {
   const auto& checkpoint = config.checkpoint;
   if (!checkpoint.enable || !checkpoint.initial_load_in_hf) return;
+  if (!models::find_family(config.model_spec.name).build) return;  // made in code only
   const std::filesystem::path folder = checkpoint.initial_load_path.value_or(config.hf_assets_path);
   const auto file = folder / "config.json";
   if (!std::filesystem::exists(file)) return;
@@ -165,8 +166,7 @@ void check_model(const TrainerConfig& config, Problems& problems) {
   const int64_t seq_len = fits ? asked : 1;
   ir::Graph graph;
   nn::Trace trace(graph, {.num_tokens = seq_len, .seq_len = seq_len});
-  const auto* chunked = config.loss.as<ChunkedLossConfig>();
-  nn::language_model_loss(trace, model, chunked != nullptr ? 1 : 0);
+  nn::traced_loss(trace, model, *config.loss);
   for (const std::string& note : trace.notes()) log::warning("override", "{}", note);
   check_groups(*config.optimizer, model, trace.parameters(), problems);
   check_recompute_texts(config.activation_checkpoint, graph, problems);

@@ -79,8 +79,8 @@ ExitCode Trainer::train() {
       const auto& groups = step_->graphs().groups.groups;
       for (size_t i = 0; i < groups.size(); ++i) {
         const std::string suffix = groups.size() == 1 ? "" : fmt::format("/{}", i);
-        rates.push_back({fmt::format("lr/{}{}", groups[i].optimizer_name, suffix),
-                         groups[i].lr * schedule_.factor(schedule_step_ - 1)});
+        rates.push_back({fmt::format("lr/{}{}", groups[i].optimizer_name(), suffix),
+                         groups[i].lr() * schedule_.factor(schedule_step_ - 1)});
       }
       metrics_->log_step(current_step_, result.loss, result.max_loss, result.grad_norm,
                          tokens_seen_, rates);
@@ -178,7 +178,7 @@ Trainer::StepResult Trainer::train_one_step() {
   const double clip = std::min(1.0, config_.training.max_norm / (result.grad_norm + 1e-6));
   std::vector<double> rates;
   for (const auto& group : step_->graphs().groups.groups)
-    rates.push_back(group.lr * schedule_.factor(schedule_step_));
+    rates.push_back(group.lr() * schedule_.factor(schedule_step_));
   step_->update(++optimizer_step_, rates, clip);
   result.updated = true;
   return result;

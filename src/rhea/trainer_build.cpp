@@ -225,8 +225,8 @@ void Trainer::build_model() {
     const auto& group = groups.groups[i];
     const auto tensors = std::count(groups.group_of.begin(), groups.group_of.end(), i);
     log::info(kLog, "Optimizer {} (model_part=0): {} params [{}] {}, {} of {} elements decayed",
-              group.optimizer_name, tensors, group.pattern, group.describe(),
-              with_commas(group.weight_decay != 0 ? group.num_parameters : 0),
+              group.optimizer_name(), tensors, group.pattern, train_step::describe(group.kwargs),
+              with_commas(group.decays() ? group.num_parameters : 0),
               with_commas(group.num_parameters));
   }
   std::vector<std::string> warnings;
@@ -265,11 +265,10 @@ void Trainer::build_data() {
 }
 
 void Trainer::build_checkpointer() {
-  const bool is_native = !models::find_family(config_.model_spec.name).key_rules.empty();
   checkpoint::RunFolders folders{config_.dump_folder, config_.hf_assets_path,
                                  tokenizer_path(config_)};
-  hf_config_json_ = is_native ? models::hf::write_config(models::decoder(config_.model_spec))
-                              : models::read_run_config(config_).json;
+  const models::Family& family = models::find_family(config_.model_spec.name);
+  if (family.config_json) hf_config_json_ = family.config_json(config_);
   folders.hf_config_json = hf_config_json_;
   checkpointer_ = std::make_unique<checkpoint::Checkpointer>(
       config_.checkpoint, folders, make_key_map(config_.model_spec), pool_.get());
@@ -285,10 +284,8 @@ double Trainer::measure_peak() {
 void Trainer::build_metrics() {
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   metrics_ = std::make_unique<metrics::StepMetrics>(
-      metrics::StepMetricsOptions{.dump_folder = config_.dump_folder,
-                                  .enable_jsonl = config_.metrics.enable_jsonl,
-                                  .enable_tensorboard = config_.metrics.enable_tensorboard,
-                                  .save_tb_folder = config_.metrics.save_tb_folder,
+      metrics::StepMetricsOptions{.config = config_.metrics,
+                                  .dump_folder = config_.dump_folder,
                                   .colors = terminal && !config_.metrics.disable_color_printing,
                                   .progress = terminal,
                                   .flops_per_token = static_cast<double>(size_.flops_per_token),

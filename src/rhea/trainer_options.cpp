@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "rhea/base/error.h"
+#include "rhea/components/tokenizer/readers.h"
 #include "rhea/ops/peak.h"
 
 namespace rhea {
@@ -18,8 +19,7 @@ train_step::StepOptions step_options(const TrainerConfig& config) {
   options.trace.compute_dtype = options.trace.param_dtype == DType::bf16
                                     ? DType::bf16
                                     : parse_dtype(config.training.mixed_precision_param);
-  const auto* chunked = config.loss.as<ChunkedLossConfig>();
-  options.num_loss_chunks = chunked != nullptr ? chunked->num_chunks : 0;
+  options.loss = config.loss;
   options.accumulates = config::accumulation_steps(config, 1) > 1;
   options.validates = config.validator.enable;
   options.activation_checkpoint = config.activation_checkpoint;
@@ -43,6 +43,7 @@ exec::cpu::CompileOptions compile_options(const TrainerConfig& config) {
 data::DataLoaderOptions loader_options(const TrainerConfig& config,
                                        const DataloaderConfig& loader) {
   data::DataLoaderOptions options;
+  options.config = &loader;
   options.dataset = loader.dataset;
   options.dataset_path = loader.dataset_path;
   options.infinite = loader.infinite;
@@ -112,7 +113,7 @@ std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConf
         "{}: a tokenizer.model file is not read; give the folder with tokenizer.json, or with "
         "vocab.json and merges.txt",
         path.string());
-  return tokenizer::load_tokenizer(path);
+  return tokenizer::load_tokenizer(path, config.tokenizer.kind);
 }
 
 }  // namespace rhea

@@ -7,7 +7,8 @@
 namespace rhea::cli {
 
 int cmd_config(Args args) {
-  config::print_config(args, recipes::builtin_registry(), complete_model, std::cout, std::cerr);
+  const auto complete = [](TrainerConfig& config) { return complete_model(config); };
+  config::print_config(args, recipes::builtin_registry(), complete, std::cout, std::cerr);
   std::cout.flush();
   return 0;
 }

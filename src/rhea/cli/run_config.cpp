@@ -7,6 +7,7 @@
 #include "recipes/recipes.h"
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/component_rules.h"
 #include "rhea/config/help.h"
 #include "rhea/model_rules.h"
 #include "rhea/models/registry.h"
@@ -34,23 +35,23 @@ void find_asset(std::string& path) {
 
 }  // namespace
 
-std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
+std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool reads_files) {
   config::ModelFacts facts;
   find_asset(config.hf_assets_path);
   find_asset(config.hf_model);
   check_passes(config, facts.problems);
+  const char* step = "model_spec";
+  bool is_complete = false;
   try {
     models::complete_spec(config);
-  } catch (const Error& error) {
-    facts.problems.push_back({"model_spec", "", error.what()});
-    return facts;
-  }
-  try {
+    step = "override.imports";
     apply_overrides(config);
+    is_complete = true;
   } catch (const Error& error) {
-    facts.problems.push_back({"override.imports", "", error.what()});
-    return facts;
+    facts.problems.push_back({step, "", error.what()});
   }
+  check_components(config, reads_files, facts.problems);
+  if (!is_complete) return facts;
   const nn::Decoder::Config& model = models::decoder(config.model_spec);
   facts.n_layers = static_cast<int64_t>(model.layers.size());
   facts.vocab_size = model.vocab_size();
@@ -67,7 +68,7 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config) {
 
 TrainerConfig run_config(Args args, int64_t world_size) {
   return config::load_or_throw(args, recipes::builtin_registry(), {.world_size = world_size},
-                               complete_model);
+                               [](TrainerConfig& config) { return complete_model(config); });
 }
 
 TrainerConfig plan_config(Args args) {
@@ -85,7 +86,7 @@ TrainerConfig plan_config(Args args) {
     p.context_parallel_degree = alone.cp;
     p.pipeline_parallel_degree = alone.pp;
     p.expert_parallel_degree = alone.ep;
-    return complete_model(config);
+    return complete_model(config, /*reads_files=*/false);
   };
   return config::load_or_throw(args, recipes::builtin_registry(), {.reads_files = false}, one_rank);
 }
@@ -100,6 +101,8 @@ bool print_run_help(Args args, std::string_view usage) {
   config::print_options(line.config, std::cout);
   std::cout << "\nModules and their config functions:\n";
   config::print_modules(recipes::builtin_registry(), std::cout);
+  std::cout << "\nWords of the tables that a module can add to:\n";
+  print_components(std::cout);
   std::cout.flush();
   return true;
 }

@@ -7,8 +7,9 @@
 
 namespace rhea::cli {
 
-// Sizes from config.json where the spec is deferred, and what the rules need to know of the model.
-std::optional<config::ModelFacts> complete_model(TrainerConfig& config);
+// Sizes from config.json where the spec is deferred, and what the rules need to know of the model;
+// its problems are also those of words that name nothing and, with `reads_files`, of data files.
+std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool reads_files = true);
 
 // --module, --config and the options on top, checked for `world_size` ranks. Throws Error with all
 // problems; warnings are logged.

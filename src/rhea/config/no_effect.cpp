@@ -160,6 +160,7 @@ const std::array kRows = {
         [](const TrainerConfig& c) -> Reason {
           return exports_hf(c) ? kActs : without_tokenizer(c);
         }},
+    Row{"tokenizer.kind", without_tokenizer},
     Row{"tokenizer.special_tokens_in_text", without_tokenizer},
     Row{"lr_scheduler.decay_type", without_decay},
     Row{"lr_scheduler.min_lr_factor", without_decay},

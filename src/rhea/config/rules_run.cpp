@@ -1,7 +1,6 @@
 // Rules of what surrounds the step: checkpoint, dataloader, validator, metrics, profiler, comm,
 // debug.
 #include <fmt/format.h>
-#include <glob.h>
 
 #include <algorithm>
 #include <cctype>
@@ -66,60 +65,15 @@ void check_excluded(const CheckpointConfig& c, Report& report) {
                "needs lr_scheduler beside it: a schedule must not go on over a fresh optimizer");
 }
 
-// Of a file, a folder or a glob.
-bool any_file(const std::string& path) {
-  if (std::filesystem::exists(path)) return true;
-  glob_t found{};
-  const bool some = ::glob(path.c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0;
-  ::globfree(&found);
-  return some;
-}
-
-void check_loader(const DataloaderConfig& d, const std::string& path, Report& report) {
-  const auto check_source = [&](const std::string& where, const std::string& dataset,
-                                const std::optional<std::string>& file) {
-    if (!contains(supported_datasets(), lower_case(dataset))) {
-      report.add(where + ".dataset", "'" + dataset + "'",
-                 fmt::format("Dataset {} is not supported. Supported datasets are: [{}]", dataset,
-                             fmt::join(supported_datasets(), ", ")));
-      return;
-    }
-    static const std::vector<std::string> needs_path = {"c4",    "c4_validation", "tokens",
-                                                        "jsonl", "text",          "parquet"};
-    if (contains(needs_path, lower_case(dataset)) && file.value_or("").empty())
-      report.add(
-          where + ".dataset_path", "None",
-          fmt::format("dataset {} needs it: a file, a folder or a glob of local files", dataset));
-    else if (!file.value_or("").empty() && !any_file(*file))
-      report.add(where + ".dataset_path", *file,
-                 file->find_first_of("*?[") == std::string::npos ? "there is no such file or folder"
-                                                                 : "no file matches");
-  };
-  if (d.sources.empty()) check_source(path, d.dataset, d.dataset_path);
-  for (size_t i = 0; i < d.sources.size(); ++i) {
-    const DataSourceConfig& source = d.sources[i];
-    check_source(fmt::format("{}.sources.{}", path, i), source.dataset, source.dataset_path);
-    if (source.infinite != d.sources.front().infinite)
-      report.add(fmt::format("{}.sources.{}.infinite", path, i), source.infinite ? "true" : "false",
+void check_sources(const DataloaderConfig& d, const std::string& path, Report& report) {
+  for (size_t i = 0; i < d.sources.size(); ++i)
+    if (d.sources[i].infinite != d.sources.front().infinite)
+      report.add(fmt::format("{}.sources.{}.infinite", path, i),
+                 d.sources[i].infinite ? "true" : "false",
                  "all sources must agree on it, and source 0 has the other value");
-  }
 }
 
 }  // namespace
-
-const std::vector<std::string>& supported_datasets() {
-  static const std::vector<std::string> names = {"debug_text",
-                                                 "debug_text_validation",
-                                                 "c4",
-                                                 "c4_test",
-                                                 "c4_validation",
-                                                 "tokens",
-                                                 "jsonl",
-                                                 "text",
-                                                 "random",
-                                                 "parquet"};
-  return names;
-}
 
 void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Report& report) {
   const CheckpointConfig& c = config.checkpoint;
@@ -159,12 +113,12 @@ void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Repo
 }
 
 void check_data(const TrainerConfig& config, Report& report) {
-  check_loader(*config.dataloader, "dataloader", report);
+  check_sources(*config.dataloader, "dataloader", report);
   const ValidatorConfig& v = config.validator;
   if (v.steps != -1 && v.steps <= 0)
     report.add("validator.steps", std::to_string(v.steps),
                "validation steps must be positive or -1");
-  if (v.enable) check_loader(*v.dataloader, "validator.dataloader", report);
+  if (v.enable) check_sources(*v.dataloader, "validator.dataloader", report);
   const std::string& tokenizer = config.tokenizer.path;
   if (!tokenizer.empty() && !std::filesystem::exists(tokenizer))
     report.add("tokenizer.path", tokenizer, "there is no such file or folder");

@@ -22,12 +22,6 @@ void check_scope(const TrainerConfig& config, const WorldFacts& world, Report& r
   refuse(mode == "threads" || mode == "local_tensor" || mode == "fake_backend", "comm.mode",
          config.comm.mode,
          "this version trains with one rank, which needs no transport: use default");
-  for (size_t i = 0; i < config.optimizer->param_groups.size(); ++i)
-    if (config.optimizer->param_groups[i].optimizer_name == "DistMuon")
-      report.add(fmt::format("optimizer.param_groups.{}.optimizer_name", i), "DistMuon",
-                 "this version has AdamW, Adam and SGD");
-  refuse(config.dataloader->dataset == "parquet", "dataloader.dataset", "parquet",
-         "this version reads JSON lines, text and ready token files");
   refuse(config.metrics.enable_wandb, "metrics.enable_wandb", "true",
          "this version writes TensorBoard files and metrics/rank_0.jsonl");
 }

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
-#include "rhea/config/leaf_text.h"
 #include "rhea/config/pattern.h"
 #include "rhea/config/rules.h"
 
@@ -13,78 +11,6 @@ namespace {
 
 bool contains(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
-}
-
-struct OptimizerKind {
-  std::string_view name;
-  std::set<std::string_view> kwargs;
-};
-const std::vector<OptimizerKind>& optimizer_kinds() {
-  static const std::vector<OptimizerKind> kinds = {
-      {"AdamW", {"lr", "betas", "eps", "weight_decay"}},
-      {"Adam", {"lr", "betas", "eps", "weight_decay"}},
-      {"SGD", {"lr", "momentum", "dampening", "nesterov", "weight_decay"}},
-      {"DistMuon",
-       {"lr", "weight_decay", "momentum", "nesterov", "ns_coefficients", "eps", "ns_steps",
-        "adjust_lr_fn"}}};
-  return kinds;
-}
-
-// Names of the arguments that are set.
-std::vector<std::string_view> names_set(const OptimizerKwargs& k) {
-  std::vector<std::string_view> names;
-  const auto note = [&](std::string_view name, bool set) {
-    if (set) names.push_back(name);
-  };
-  note("lr", k.lr.has_value());
-  note("betas", k.betas.has_value());
-  note("eps", k.eps.has_value());
-  note("weight_decay", k.weight_decay.has_value());
-  note("momentum", k.momentum.has_value());
-  note("dampening", k.dampening.has_value());
-  note("nesterov", k.nesterov.has_value());
-  note("ns_coefficients", k.ns_coefficients.has_value());
-  note("ns_steps", k.ns_steps.has_value());
-  note("adjust_lr_fn", k.adjust_lr_fn.has_value());
-  return names;
-}
-
-void check_group(const ParamGroup& group, const std::string& path, Report& report) {
-  try {
-    Pattern(group.pattern);
-  } catch (const Error& error) {
-    report.add(path + ".pattern", "", error.what());
-  }
-  const auto& kinds = optimizer_kinds();
-  const auto kind = std::ranges::find(kinds, group.optimizer_name, &OptimizerKind::name);
-  if (kind == kinds.end()) {
-    std::vector<std::string_view> names;
-    for (const OptimizerKind& k : kinds) names.push_back(k.name);
-    report.add(
-        path + ".optimizer_name", "'" + group.optimizer_name + "'",
-        fmt::format("Optimizer {} not added. Optimizers: {}", group.optimizer_name, join(names)));
-    return;
-  }
-  const OptimizerKwargs& k = group.optimizer_kwargs;
-  const std::string kwargs = path + ".optimizer_kwargs";
-  for (const std::string_view name : names_set(k))
-    if (!kind->kwargs.contains(name))
-      report.add(kwargs + "." + std::string(name), "",
-                 fmt::format("{} has no such argument; it has: {}", kind->name,
-                             join({kind->kwargs.begin(), kind->kwargs.end()})));
-  if (k.betas &&
-      (k.betas->size() != 2 || std::ranges::any_of(*k.betas, [](double b) { return b >= 1; })))
-    report.add(kwargs + ".betas",
-               leaf_text(const_cast<std::optional<std::vector<double>>*>(&k.betas)),
-               "must be two numbers, each at least 0 and below 1");
-  if (kind->name == "SGD" && k.nesterov.value_or(false) &&
-      (k.momentum.value_or(0) <= 0 || k.dampening.value_or(0) != 0))
-    report.add(kwargs + ".nesterov", "true",
-               fmt::format("needs a momentum above 0 and dampening 0, got {} and {}",
-                           k.momentum.value_or(0), k.dampening.value_or(0)));
-  if (k.ns_coefficients && k.ns_coefficients->size() != 3)
-    report.add(kwargs + ".ns_coefficients", "",
-               fmt::format("must be 3 numbers, got {}", k.ns_coefficients->size()));
 }
 
 }  // namespace
@@ -116,14 +42,13 @@ void check_optimizer(const TrainerConfig& config, const WorldFacts& world, Repor
   if (o.param_groups.empty())
     report.add("optimizer.param_groups", "[]",
                "at least one group is needed, or no parameter is trained");
-  int64_t num_muon = 0;
   for (size_t i = 0; i < o.param_groups.size(); ++i) {
-    check_group(o.param_groups[i], fmt::format("optimizer.param_groups.{}", i), report);
-    if (o.param_groups[i].optimizer_name == "DistMuon") ++num_muon;
+    try {
+      Pattern(o.param_groups[i].pattern);
+    } catch (const Error& error) {
+      report.add(fmt::format("optimizer.param_groups.{}.pattern", i), "", error.what());
+    }
   }
-  if (num_muon > 1)
-    report.add("optimizer.param_groups", "",
-               fmt::format("only one group may use DistMuon, got {}", num_muon));
   if (o.implementation == "foreach" || o.implementation == "for-loop")
     report.warn(fmt::format(
         "optimizer.implementation={} has no effect: the update is always one fused pass",

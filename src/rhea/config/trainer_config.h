@@ -83,9 +83,7 @@ struct TrainerConfig : Config {
     v("validator", validator, "loss on held-out data");
     v("debug", debug, "seed, checks, dumps");
     v("override", override, "replacements of config nodes");
-    v("loss", loss, "what is minimised",
-      alternative<CrossEntropyLossConfig, LossConfig>("CrossEntropyLoss"),
-      alternative<ChunkedLossConfig, LossConfig>("ChunkedLossWrapper"));
+    v("loss", loss, "what is minimised", any_loss{});
     v("executor", executor, "what runs the graph");
   }
 };

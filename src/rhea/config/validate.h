@@ -31,9 +31,6 @@ struct WorldFacts {
 // All problems and warnings of the resolved config, in the order of its sections.
 Report validate(const TrainerConfig& config, const WorldFacts& world);
 
-// Keys of the data set table, in the order in which messages list them.
-const std::vector<std::string>& supported_datasets();
-
 // Degrees with -1 replaced; 1 where the degrees do not fit the world (validate() names that).
 struct Degrees {
   int64_t dp_replicate = 1, dp_shard = 1, cp = 1, tp = 1, pp = 1, ep = 1;

@@ -72,16 +72,6 @@ struct Hidden {
   void apply(FieldInfo& info) const { info.hidden = true; }
 };
 inline constexpr Hidden hidden;
-// alternative<CrossEntropyLossConfig, LossConfig>("CrossEntropyLoss"): a word that fills a
-// Slot<LossConfig>.
-template <std::derived_from<Config> D, class Base>
-struct alternative {
-  std::string_view name;
-  explicit alternative(std::string_view word) : name(word) {}
-  void apply(FieldInfo& info) const {
-    info.alternatives.push_back({name, [](SlotBase& slot) { slot.replace(Slot<Base>(D{})); }});
-  }
-};
 
 // A list of configs (plain or in slots) for code that does not know their type.
 class ConfigList {

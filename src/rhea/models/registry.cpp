@@ -3,7 +3,7 @@
 
 #include <fmt/ranges.h>
 
-#include <array>
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -24,8 +24,8 @@ constexpr std::string_view kHuggingFace = "transformers_modeling_backend";
 
 // A native model in the sizes of a published one. Throws Error where these do not describe it: a
 // window, another activation, partial rotation.
-nn::Decoder::Config native(nn::Decoder::Config (*build)(const DecoderSizes&, const nn::RopeFields&),
-                           const nn::Decoder::Config& published) {
+using NativeBuild = nn::Decoder::Config(const DecoderSizes&, const nn::RopeFields&);
+nn::Decoder::Config native(NativeBuild* build, const nn::Decoder::Config& published) {
   DecoderSizes sizes = sizes_of(published);
   const nn::RopeFields& rope = rope_of(published);
   auto found = hf::tree_differences(hf::llama_decoder(sizes, rope), published);
@@ -40,18 +40,30 @@ nn::Decoder::Config native(nn::Decoder::Config (*build)(const DecoderSizes&, con
   return build(sizes, rope);
 }
 
-std::span<const Family> families() {
-  static const std::array kFamilies = {
-      Family{"llama3", llama3::key_rules(), "llama",
-             [](const hf::PublishedConfig& c) { return native(llama3::build, c.decoder); }},
-      Family{"qwen3", qwen3::key_rules(), "qwen3",
-             [](const hf::PublishedConfig& c) { return native(qwen3::build, c.decoder); }},
-      Family{kHuggingFace, {}, {}, [](const hf::PublishedConfig& c) { return c.decoder; }},
-  };
-  return kFamilies;
+Family native_family(std::string_view name, std::span<const KeyRule> rules,
+                     std::vector<std::string> model_types, NativeBuild* build) {
+  return {std::string(name), rules, std::move(model_types),
+          [build](const hf::PublishedConfig& config) { return native(build, config.decoder); },
+          [](const TrainerConfig& config) { return hf::write_config(decoder(config.model_spec)); }};
 }
 
 }  // namespace
+
+NamedTable<Family>& families() {
+  static NamedTable<Family> table = [] {
+    NamedTable<Family> made("model family");
+    made.add(native_family("llama3", llama3::key_rules(), {"llama"}, llama3::build), kInTree);
+    made.add(native_family("qwen3", qwen3::key_rules(), {"qwen3"}, qwen3::build), kInTree);
+    made.add({std::string(kHuggingFace),
+              {},
+              {},
+              [](const hf::PublishedConfig& config) { return config.decoder; },
+              [](const TrainerConfig& config) { return read_run_config(config).json; }},
+             kInTree);
+    return made;
+  }();
+  return table;
+}
 
 RunConfigFile read_run_config(const TrainerConfig& config) {
   namespace fs = std::filesystem;
@@ -67,13 +79,19 @@ RunConfigFile read_run_config(const TrainerConfig& config) {
   return found;
 }
 
-const Family& find_family(std::string_view name) {
-  std::vector<std::string_view> known;
-  for (const Family& family : families()) {
-    if (family.name == name) return family;
-    known.push_back(family.name);
-  }
-  throw Error("model family '{}' is unknown; known: {}", name, fmt::join(known, ", "));
+const Family& find_family(std::string_view name) { return families().at(name); }
+
+nn::Decoder::Config build_published(std::string_view name, const hf::PublishedConfig& published,
+                                    const std::string& file) {
+  const Family& family = find_family(name);
+  if (!family.build)
+    throw Error("models of the family {} are made in code only; it takes no sizes from {}", name,
+                file);
+  const auto& types = family.model_types;
+  if (!types.empty() && std::ranges::find(types, published.model_type) == types.end())
+    throw Error("{}: model_type is '{}', the native {} needs '{}'", file, published.model_type,
+                name, fmt::join(types, "' or '"));
+  return family.build(published);
 }
 
 ModelSpec deferred_spec(std::string_view family) {
@@ -90,13 +108,11 @@ void read_structure(TrainerConfig& config) {
   if (spec.flavor != kFromConfig || spec.model) return;
   const RunConfigFile run = read_run_config(config);
   const auto published = hf::parse_config(run.json, run.file.string());
-  const Family& family = find_family(spec.name);
-  if (!family.model_type.empty() && published.model_type != family.model_type)
-    throw Error("{}: model_type is '{}', the native {} needs '{}'", run.file.string(),
-                published.model_type, spec.name, family.model_type);
   const bool whole_row = config.hf_overrides.attn_mask_type == "causal";
   spec.model =
-      make_spec(spec.name, kFromConfig, family.build(published), whole_row ? "sdpa" : "flex").model;
+      make_spec(spec.name, kFromConfig, build_published(spec.name, published, run.file.string()),
+                whole_row ? "sdpa" : "flex")
+          .model;
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Which model families there are, and how a run's model is made.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "rhea/base/named_table.h"
 #include "rhea/config/trainer_config.h"
 #include "rhea/models/key_rules.h"
 #include "rhea/nn/decoder.h"
@@ -16,18 +18,30 @@ namespace hf {
 struct PublishedConfig;
 }
 
-// A new family: a row in registry.cpp.
+// A kind of model: what ModelSpec::name says.
 struct Family {
-  std::string_view name;
-  // Names in published files; empty: the model has them already.
-  std::span<const KeyRule> key_rules;
-  // model_type of the config.json that it takes sizes from; empty: every supported one.
-  std::string_view model_type;
-  nn::Decoder::Config (*build)(const hf::PublishedConfig& config);
+  std::string name;
+  // Names in published files; empty: the model has them already. The table must outlive the family.
+  std::span<const KeyRule> key_rules = {};
+  // The model in the sizes of a config.json of one of these model_types (empty: every supported
+  // one); no function: models of this family are made in code only.
+  std::vector<std::string> model_types = {};
+  std::function<nn::Decoder::Config(const hf::PublishedConfig& config)> build = {};
+  // The config.json of a run's model, which checkpoints and exports hold; no function: there is
+  // none, and programs that know a model by that file do not read them.
+  std::function<std::string(const TrainerConfig& config)> config_json = {};
 };
+
+// llama3, qwen3, transformers_modeling_backend and what modules add.
+NamedTable<Family>& families();
 
 // Throws Error listing the families there are.
 const Family& find_family(std::string_view name);
+
+// The model of a family in published sizes; `file` is where they are from, for messages. Throws
+// Error where the family takes none, or another model_type.
+nn::Decoder::Config build_published(std::string_view family, const hf::PublishedConfig& published,
+                                    const std::string& file);
 
 // A flavor that takes its sizes from config.json: the spec is completed when hf_assets_path (or
 // hf_model) is known.

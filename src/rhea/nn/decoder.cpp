@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rhea/base/error.h"
+#include "rhea/nn/losses.h"
 #include "rhea/nn/mla.h"
 #include "rhea/ops/ops.h"
 
@@ -32,28 +33,6 @@ Value finished(Trace& trace, const Decoder::Config& model, Value logits_TV) {
                                           logits_TV.shape(), {1});
   }
   return capped(model, logits_TV);
-}
-
-bool is_plain_product(const Decoder::Config& model) {
-  return !model.lm_head->replaced && !model.lm_head->bias && model.logit_softcap <= 0;
-}
-
-// No value where the head is from outside: it makes the logits itself.
-Value plain_head_weight(Trace& trace, const Decoder::Config& model) {
-  const auto& replaced = model.lm_head->replaced;
-  if (!replaced) return model.head_weight(trace);
-  if (model.tie_word_embeddings)
-    throw Error(
-        "Override '{}' replaces {}, which this model does not use: its head is the embedding's "
-        "matrix (tie_word_embeddings)",
-        replaced->by, replaced->path);
-  return {};
-}
-
-Value whole_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD) {
-  if (!w_VD.valid())
-    return capped(model, ops::convert(call(trace, "", *model.lm_head, h_TD), DType::f32));
-  return finished(trace, model, ops::convert(ops::linear(h_TD, w_VD), DType::f32));
 }
 
 }  // namespace
@@ -187,21 +166,34 @@ void Decoder::Config::fields(Visitor& v) {
 }
 
 Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t num_chunks) {
-  const Value h_TD = call(trace, "", model);
-  const Value w_VD = plain_head_weight(trace, model);
-  const Value labels_T = trace.graph().input(kLabels, {DType::i32, {trace.options().num_tokens}});
-  const Value scale = trace.graph().input(kLossScale, {DType::f32, {}});
-  const ir::Scope scope(trace.graph(), model.names->lm_head);
-  if (num_chunks > 0 && is_plain_product(model))
-    return ops::linear_cross_entropy(h_TD, w_VD, labels_T, scale, num_chunks);
-  return ops::cross_entropy(whole_logits(trace, model, h_TD, w_VD), labels_T, scale);
+  if (num_chunks == 0) return traced_loss(trace, model, CrossEntropyLossConfig{});
+  ChunkedLossConfig chunked;
+  chunked.num_chunks = num_chunks;
+  return traced_loss(trace, model, chunked);
+}
+
+Value plain_head_weight(Trace& trace, const Decoder::Config& model) {
+  const auto& replaced = model.lm_head->replaced;
+  if (!replaced) return model.head_weight(trace);
+  if (model.tie_word_embeddings)
+    throw Error(
+        "Override '{}' replaces {}, which this model does not use: its head is the embedding's "
+        "matrix (tie_word_embeddings)",
+        replaced->by, replaced->path);
+  return {};
+}
+
+Value head_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD) {
+  if (!w_VD.valid())
+    return capped(model, ops::convert(call(trace, "", *model.lm_head, h_TD), DType::f32));
+  return finished(trace, model, ops::convert(ops::linear(h_TD, w_VD), DType::f32));
 }
 
 Value logits(Trace& trace, const Decoder::Config& model) {
   const Value h_TD = call(trace, "", model);
   const Value w_VD = plain_head_weight(trace, model);
   const ir::Scope scope(trace.graph(), model.names->lm_head);
-  return whole_logits(trace, model, h_TD, w_VD);
+  return head_logits(trace, model, h_TD, w_VD);
 }
 
 }  // namespace rhea::nn

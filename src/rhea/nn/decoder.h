@@ -62,6 +62,10 @@ struct Decoder {
     int64_t vocab_size() const { return tok_embeddings->num_embeddings; }
     // "model.embed_tokens.weight"
     std::string embedding_fqn() const;
+    // The logits are a product and nothing after it.
+    bool has_plain_head() const {
+      return !lm_head->replaced && !lm_head->bias && logit_softcap <= 0;
+    }
     // Longest row that the rotary and learned positions allow; 0 = any.
     int64_t max_positions() const;
     // Hidden states after the last norm, h_TD.
@@ -76,9 +80,13 @@ struct Decoder {
 };
 
 // Sum over labels != -100 of the cross entropy, times batch.loss_scale: f32 scalar. `num_chunks` 0:
-// whole logits.
+// whole logits. Other losses: nn/losses.h.
 Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t num_chunks);
-// Logits f32 [T, V].
+// The head's weight; no value where the head is from outside: it makes the logits itself.
+Value plain_head_weight(Trace& trace, const Decoder::Config& model);
+// Logits f32 [T, V] of hidden states and that weight; the head's scope must be open.
+Value head_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD);
+// Logits f32 [T, V] of the batch.
 Value logits(Trace& trace, const Decoder::Config& model);
 
 }  // namespace rhea::nn

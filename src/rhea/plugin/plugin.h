@@ -5,10 +5,18 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "rhea/components/data/datasets.h"
+#include "rhea/components/lr_scheduler/lr_scheduler.h"
+#include "rhea/components/metrics/sinks.h"
+#include "rhea/components/tokenizer/readers.h"
+#include "rhea/components/train_step/optimizers.h"
 #include "rhea/config/derive.h"
 #include "rhea/config/override_registry.h"
 #include "rhea/config/trainer_config.h"
+#include "rhea/models/registry.h"
+#include "rhea/nn/losses.h"
 #include "rhea/ops/table.h"
 #include "rhea/plugin/stamp.h"
 
@@ -30,6 +38,24 @@ class Plugin {
   // A kernel for an op of the table, tried before the kernels that the op has.
   void cpu_kernel(std::string_view op, ir::CpuKernel kernel);
   void cpu_kernel(std::string_view op, ops::SimpleKernel kernel);
+  // A model family: `model_spec.name` of runs whose model is made by the plugin.
+  void family(models::Family family);
+  // A data set: `dataloader.dataset`, and those of sources and of validation.
+  void dataset(data::Dataset dataset);
+  // A kind of tokenizer: `tokenizer.kind`.
+  void tokenizer(tokenizer::Reader reader);
+  // A place where the numbers of a run go: `metrics.sinks`.
+  void metric_sink(metrics::Sink sink);
+  // An update rule: `optimizer_name` of a param group.
+  void optimizer(train_step::Optimizer optimizer);
+  // A shape of the decay: `lr_scheduler.decay_type`.
+  void lr_schedule(lr_scheduler::Decay decay);
+  // A loss whose config is a C: `loss:NAME`, or a C in `config.loss`. `trace` is
+  // (const nn::LossInputs&, const C&) -> f32 scalar.
+  template <std::derived_from<LossConfig> C, class F>
+  void loss(const std::string& name, F trace) {
+    nn::add_loss<C>(name, std::move(trace), origin_);
+  }
 
   // Registers an override of Target nodes, which override.imports activates by name. `factory`
   // makes the replacement from (const Target&), or from (const Target&, const Arguments&) with a

@@ -90,11 +90,12 @@ bool fill_batch(RowSource& source, const DataLoaderOptions& options, Batch& batc
 std::unique_ptr<RowSource> open_source(const DataLoaderOptions& options,
                                        std::shared_ptr<const tokenizer::Tokenizer> tokenizer) {
   if (options.sources.empty())
-    return open_rows({options.dataset, options.dataset_path, options.infinite, 1.0}, options,
-                     std::move(tokenizer));
+    return open_rows({options.dataset, options.dataset_path, options.infinite, 1.0, options.config},
+                     options, std::move(tokenizer));
   std::vector<Mixture::Source> sources;
   DataLoaderOptions part = options;
-  for (const SourceOptions& source : options.sources) {
+  for (SourceOptions source : options.sources) {
+    source.config = options.config;
     sources.push_back({open_rows(source, part, tokenizer), source.weight});
     ++part.seed;
   }

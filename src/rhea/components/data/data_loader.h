@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rhea/components/tokenizer/tokenizer.h"
+#include "rhea/config/sections/data.h"
 
 namespace rhea::data {
 
@@ -34,6 +35,8 @@ struct SourceOptions {
   std::optional<std::string> dataset_path;
   bool infinite = true;
   double weight = 1;
+  // The section of the run, for data sets that read fields of their own; null outside of a run.
+  const DataloaderConfig* config = nullptr;
 };
 
 // The section `dataloader` of a run, and what the trainer adds.
@@ -56,6 +59,7 @@ struct DataLoaderOptions {
   StoppingStrategy stopping_strategy = StoppingStrategy::on_first_exhausted;
 
   // From the trainer.
+  const DataloaderConfig* config = nullptr;  // must outlive the loader
   tokenizer::SpecialTokensInText special_tokens_in_text = tokenizer::SpecialTokensInText::control;
   int64_t rows = 8;  // per batch and data-parallel rank
   int64_t seq_len = 2048;

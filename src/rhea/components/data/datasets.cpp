@@ -1,90 +1,96 @@
-// The table of data sets.
+// Look-up in the table, and what becomes of a row.
 #include "rhea/components/data/datasets.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <glob.h>
 
 #include "rhea/base/error.h"
 #include "rhea/base/text.h"
-#include "rhea/components/data/debug_text.h"
-#include "rhea/components/data/input_files.h"
+#include "rhea/components/data/builtin_datasets.h"
+#include "rhea/components/data/ordered_rows.h"
 #include "rhea/components/data/packed_rows.h"
-#include "rhea/components/data/random_rows.h"
-#include "rhea/components/data/text_documents.h"
-#include "rhea/components/data/token_rows.h"
-#include "rhea/config/validate.h"
 
 namespace rhea::data {
 namespace {
 
-constexpr std::string_view kJsonExtensions[] = {".jsonl",   ".json",      ".jsonl.gz",
-                                                ".json.gz", ".jsonl.zst", ".json.zst"};
-constexpr std::string_view kTextExtensions[] = {".txt", ".txt.gz", ".txt.zst", ".md"};
-constexpr std::string_view kTokenExtensions[] = {".safetensors"};
-// Rhea ships no third-party text: where a user puts a copy of torchtitan's test set.
-constexpr const char* kC4TestFolder = "tests/assets/c4_test";
+std::string not_supported(std::string_view name) {
+  return fmt::format("Dataset {} is not supported. Supported datasets are: [{}]", name,
+                     joined(datasets().names()));
+}
 
-std::string required_path(const SourceOptions& source, std::string_view name) {
-  if (source.dataset_path) return *source.dataset_path;
-  if (name == "c4_test") {
-    if (std::filesystem::exists(kC4TestFolder)) return kC4TestFolder;
-    throw Error(
-        "dataset c4_test: {} is absent; Rhea ships no copy of that text: put one there, set "
-        "dataloader.dataset_path, or use dataloader.dataset debug_text",
-        kC4TestFolder);
-  }
-  if (name.starts_with("c4"))
-    throw Error(
-        "dataset {}: set dataloader.dataset_path to local files of allenai/c4 (.json.gz); nothing "
-        "is fetched from a "
-        "network",
-        source.dataset);
-  throw Error("dataset {}: dataloader.dataset_path must name a file, a folder or a glob",
-              source.dataset);
+const Dataset& find_dataset(std::string_view name) {
+  if (const Dataset* found = datasets().find(lower_case(name))) return *found;
+  throw Error("{}", not_supported(name));
+}
+
+std::string_view fault_of(const Dataset& dataset) {
+  if (dataset.name != lower_case(dataset.name)) return "must have a name in lower case";
+  return !dataset.documents == !dataset.rows ? "must open either documents or rows" : "";
+}
+
+// Of a file, a folder or a glob.
+bool any_file(const std::string& path) {
+  if (std::filesystem::exists(path)) return true;
+  glob_t found{};
+  const bool some = ::glob(path.c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0;
+  ::globfree(&found);
+  return some;
 }
 
 }  // namespace
 
+NamedTable<Dataset>& datasets() {
+  static NamedTable<Dataset> table = [] {
+    NamedTable<Dataset> made("data set", fault_of);
+    add_builtin_datasets(made);
+    return made;
+  }();
+  return table;
+}
+
+void check_source(const SourceOptions& source, const std::string& path,
+                  std::vector<config::Problem>& problems) {
+  const Dataset* dataset = datasets().find(lower_case(source.dataset));
+  const std::string files = source.dataset_path.value_or("");
+  if (dataset == nullptr) {
+    problems.push_back({path + ".dataset", "'" + source.dataset + "'",
+                        not_supported(source.dataset), /*anywhere=*/true});
+  } else if (files.empty()) {
+    if (dataset->path == Dataset::Path::required)
+      problems.push_back({path + ".dataset_path", "None",
+                          fmt::format("dataset {} needs it: a file, a folder or a glob of local "
+                                      "files",
+                                      source.dataset)});
+  } else if (dataset->path != Dataset::Path::ignored && !any_file(files)) {
+    problems.push_back({path + ".dataset_path", files,
+                        files.find_first_of("*?[") == std::string::npos
+                            ? "there is no such file or folder"
+                            : "no file matches"});
+  }
+}
+
 bool needs_tokenizer(std::string_view dataset) {
-  const std::string name = lower_case(dataset);
-  return name != "tokens" && name != "random";
+  const Dataset* found = datasets().find(lower_case(dataset));
+  return found == nullptr || !found->rows;
 }
 
 std::unique_ptr<DocumentSource> open_documents(const SourceOptions& source,
                                                const DocumentFormat& format) {
-  const std::string name = lower_case(source.dataset);
-  if (name == "debug_text" || name == "debug_text_validation")
-    return open_debug_text(source.dataset_path.value_or(kDebugTextFolder),
-                           name == "debug_text" ? DebugTextPart::train : DebugTextPart::validation);
-  RecordFormat record;
-  record.text_field = format.text_field;
-  if (name == "c4" || name == "c4_validation" || name == "c4_test") {
-    record.text_field = "text";
-  } else if (name == "text") {
-    record.kind = format.whole_files ? RecordKind::text_file : RecordKind::text_block;
-  } else if (name != "jsonl") {
-    throw Error("Dataset {} is not supported. Supported datasets are: [{}]", source.dataset,
-                fmt::join(config::supported_datasets(), ", "));
-  }
-  const bool json = record.kind == RecordKind::json_line;
-  const auto files =
-      expand_path(required_path(source, name),
-                  json ? std::span<const std::string_view>(kJsonExtensions) : kTextExtensions);
-  for (const auto& file : files)
-    if (file.extension() == ".parquet")
-      throw Error(
-          "dataset {}: {} is a parquet file; give the same data as JSON lines (.jsonl, .json.gz, "
-          ".jsonl.zst)",
-          source.dataset, file.string());
-  return open_text_documents(files, record, format.index_folder);
+  const Dataset& dataset = find_dataset(source.dataset);
+  if (!dataset.documents)
+    throw Error("dataset {} holds ready rows of tokens, and text is needed", source.dataset);
+  auto documents = dataset.documents(source, format);
+  if (!documents) throw Error("dataset {} opened nothing", source.dataset);
+  return documents;
 }
 
 std::unique_ptr<RowSource> open_rows(const SourceOptions& source, const DataLoaderOptions& options,
                                      std::shared_ptr<const tokenizer::Tokenizer> tokenizer) {
-  if (lower_case(source.dataset) == "tokens")
-    return std::make_unique<TokenRows>(
-        expand_path(required_path(source, "tokens"), kTokenExtensions), source.infinite, options);
-  if (lower_case(source.dataset) == "random") return std::make_unique<RandomRows>(options);
+  if (const Dataset& dataset = find_dataset(source.dataset); dataset.rows) {
+    auto rows = dataset.rows(source, options);
+    if (!rows) throw Error("dataset {} opened nothing", source.dataset);
+    return std::make_unique<OrderedRows>(std::move(rows), dataset.name, source.infinite, options);
+  }
   if (!tokenizer)
     throw Error(
         "dataset {} holds text, and there is no tokenizer to read it with (tokenizer.path, "

@@ -8,13 +8,9 @@
 #include <string>
 
 #include "rhea/components/data/data_loader.h"
+#include "rhea/components/data/numbered_rows.h"
 
 namespace rhea::data {
-
-// One row of a batch, to be filled.
-struct RowView {
-  std::span<int32_t> input, labels, positions;
-};
 
 // A state of the past, written out when somebody asks for it. May be called by another thread.
 using Snapshot = std::function<nlohmann::json()>;

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "rhea/base/error.h"
-#include "rhea/base/log.h"
 
 namespace rhea::data {
 namespace {
@@ -24,14 +22,8 @@ void read_row(const TensorView& tensor, int64_t row, std::span<int32_t> out) {
 
 }  // namespace
 
-TokenRows::TokenRows(const std::vector<std::filesystem::path>& files, bool infinite,
-                     const DataLoaderOptions& options)
-    : seq_len_(options.seq_len),
-      rows_per_batch_(options.rows),
-      vocab_size_(options.vocab_size),
-      dp_rank_(options.dp_rank),
-      dp_size_(options.dp_size),
-      infinite_(infinite) {
+TokenRows::TokenRows(const std::vector<std::filesystem::path>& files, int64_t seq_len)
+    : seq_len_(seq_len) {
   for (const auto& path : files) open(path);
   if (num_rows_ == 0) throw Error("{}: tensor \"input\" has no rows", files.front().string());
 }
@@ -65,76 +57,27 @@ const TensorView* TokenRows::find(const File& file, const char* name) const {
   return tensor;
 }
 
-bool TokenRows::next_row(const RowView& view) {
-  const int64_t batch = next_ / rows_per_batch_;
-  const int64_t global = (batch * dp_size_ + dp_rank_) * rows_per_batch_ + next_ % rows_per_batch_;
-  const int64_t row = global % num_rows_;
-  if (global >= num_rows_ && !infinite_) {
-    log::warning("data", "Dataset tokens has run out of data");
-    return false;
-  }
-  if (row == 0 && global > 0)
-    log::warning("data", "Dataset tokens is being re-looped (epoch {})", global / num_rows_);
-  ++next_;
+const TokenRows::File& TokenRows::file_of(int64_t number) const {
   const auto after =
-      std::upper_bound(files_.begin(), files_.end(), row,
+      std::upper_bound(files_.begin(), files_.end(), number,
                        [](int64_t n, const File& file) { return n < file.first_row; });
-  const File& file = *std::prev(after);
-  const int64_t row_of_file = row - file.first_row;
-  read_row(*file.input, row_of_file, view.input);
-  if (file.labels != nullptr) {
-    read_row(*file.labels, row_of_file, view.labels);
-  } else {
-    std::copy(view.input.begin() + 1, view.input.end(), view.labels.begin());
-    view.labels.back() = kIgnoreLabel;
-  }
-  if (file.positions != nullptr) {
-    read_row(*file.positions, row_of_file, view.positions);
-  } else {
-    std::iota(view.positions.begin(), view.positions.end(), 0);
-  }
-  check_ids(file, row_of_file, view);
-  return true;
+  return *std::prev(after);
 }
 
-void TokenRows::check_ids(const File& file, int64_t row, const RowView& view) const {
-  const auto check = [&](const char* name, std::span<const int32_t> values, int64_t limit,
-                         bool may_ignore) {
-    const auto bad = std::find_if(values.begin(), values.end(), [&](int32_t value) {
-      return (value < 0 && !(may_ignore && value == kIgnoreLabel)) || (limit > 0 && value >= limit);
-    });
-    if (bad == values.end()) return;
-    throw Error("{}: row {}, position {}: {} is {}, {}{}", file.file.path().string(), row,
-                bad - values.begin(), name, *bad,
-                limit > 0 ? fmt::format("outside [0, {})", limit) : "negative",
-                may_ignore ? fmt::format(" and not {} (no label)", kIgnoreLabel) : "");
-  };
-  check("input", view.input, vocab_size_, false);
-  check("label", view.labels, vocab_size_, true);
-  // Positions index tables of seq_len rows, and a document is a run of them.
-  check("position", view.positions, seq_len_, false);
-  for (size_t i = 1; i < view.positions.size(); ++i) {
-    const int32_t position = view.positions[i];
-    if (position != 0 && position != view.positions[i - 1] + 1)
-      throw Error(
-          "{}: row {}, position {}: {} neither restarts at 0 nor follows the one before it ({})",
-          file.file.path().string(), row, i, position, view.positions[i - 1]);
-  }
+void TokenRows::read(int64_t number, const RowView& view) const {
+  const File& file = file_of(number);
+  const int64_t row = number - file.first_row;
+  read_row(*file.input, row, view.input);
+  fill_from_input(view);
+  if (file.labels != nullptr) read_row(*file.labels, row, view.labels);
+  if (file.positions != nullptr) read_row(*file.positions, row, view.positions);
 }
 
-Snapshot TokenRows::snapshot() const {
-  return [row = next_] { return nlohmann::json{{"row", row}}; };
-}
+std::string TokenRows::description() const { return files_.front().file.path().string(); }
 
-// Ranks read in step, so the rows that all of them have taken are the first ones of the list.
-void TokenRows::restore(std::span<const nlohmann::json> ranks) {
-  const auto row = ranks.front().at("row").get<int64_t>();
-  if (row < 0) throw Error("loader state: row {} cannot be negative", row);
-  next_ = row * static_cast<int64_t>(ranks.size()) / dp_size_;
-}
-
-std::string TokenRows::description() const {
-  return "tokens dataset from " + files_.front().file.path().string();
+std::string TokenRows::place(int64_t number) const {
+  const File& file = file_of(number);
+  return fmt::format("{}: row {}", file.file.path().string(), number - file.first_row);
 }
 
 }  // namespace rhea::data

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "rhea/components/data/row_source.h"
+#include "rhea/components/data/numbered_rows.h"
 #include "rhea/components/safetensors/reader.h"
 
 namespace rhea::data {
@@ -12,18 +12,16 @@ namespace rhea::data {
 // `positions` of the same shape, or absent: then the input shifted inside the row (the last
 // position has no label), and 0 .. seq_len - 1.
 //
-// All rows of all files are one list. A batch of all ranks takes dp_size * rows of them, in the
-// order of the ranks.
-class TokenRows : public RowSource {
+// All rows of all files are one list.
+class TokenRows : public NumberedRows {
  public:
   // Throws Error naming file, tensor and shapes.
-  TokenRows(const std::vector<std::filesystem::path>& files, bool infinite,
-            const DataLoaderOptions& options);
+  TokenRows(const std::vector<std::filesystem::path>& files, int64_t seq_len);
 
-  bool next_row(const RowView& row) override;
-  Snapshot snapshot() const override;
-  void restore(std::span<const nlohmann::json> ranks) override;
+  std::optional<int64_t> num_rows() const override { return num_rows_; }
+  void read(int64_t number, const RowView& row) const override;
   std::string description() const override;
+  std::string place(int64_t number) const override;
 
  private:
   struct File {
@@ -35,14 +33,11 @@ class TokenRows : public RowSource {
   };
   void open(const std::filesystem::path& path);
   const safetensors::TensorView* find(const File& file, const char* name) const;
-  void check_ids(const File& file, int64_t row, const RowView& view) const;
+  const File& file_of(int64_t number) const;
 
-  int64_t seq_len_, rows_per_batch_, vocab_size_;
-  int64_t dp_rank_, dp_size_;
-  bool infinite_;
+  int64_t seq_len_;
   std::vector<File> files_;
   int64_t num_rows_ = 0;
-  int64_t next_ = 0;  // row of this rank
 };
 
 }  // namespace rhea::data

@@ -17,19 +17,28 @@ double Schedule::factor(int64_t step) const {
   if (step < warmup + stable || decay == 0) return 1;
   const double p =
       std::min(1.0, static_cast<double>(step + 1 - warmup - stable) / static_cast<double>(decay));
-  double f = 0;
-  switch (decay_type) {
-    case Decay::linear:
-      f = 1 - p;
-      break;
-    case Decay::sqrt:
-      f = 1 - std::sqrt(p);
-      break;
-    case Decay::cosine:
-      f = 0.5 * (1 + std::cos(std::numbers::pi * p));
-      break;
-  }
-  return min_factor + (1 - min_factor) * f;
+  const double made = min_factor + (1 - min_factor) * shape(p);
+  if (!std::isfinite(made) || made < 0)
+    throw Error(
+        "lr_scheduler.decay_type: the factor of step {} is {}; it must be a number from 0 on",
+        step + 1, made);
+  return made;
+}
+
+NamedTable<Decay>& decays() {
+  static NamedTable<Decay> table = [] {
+    using Config = LrSchedulerConfig;
+    NamedTable<Decay> made("lr_scheduler.decay_type", [](const Decay& decay) -> std::string_view {
+      return decay.shape ? "" : "has no shape function";
+    });
+    made.add({"linear", [](double p, const Config&) { return 1 - p; }}, kInTree);
+    made.add({"sqrt", [](double p, const Config&) { return 1 - std::sqrt(p); }}, kInTree);
+    made.add({"cosine",
+              [](double p, const Config&) { return 0.5 * (1 + std::cos(std::numbers::pi * p)); }},
+             kInTree);
+    return made;
+  }();
+  return table;
 }
 
 Schedule make_schedule(const LrSchedulerConfig& config, int64_t training_steps,
@@ -57,21 +66,14 @@ Schedule make_schedule(const LrSchedulerConfig& config, int64_t training_steps,
   } else {
     made.decay = made.total - made.warmup;
   }
+  made.shape = [decay = &decays().at(config.decay_type), &config](double p) {
+    return decay->shape(p, config);
+  };
   if (made.total < training_steps)
     warnings.push_back(fmt::format(
         "lr_scheduler.total_steps ({}) is below training.steps ({}): from step {} on the learning "
         "rate stays at {} of its full value (min_lr_factor is {})",
-        made.total, training_steps, made.total + 1, made.decay == 0 ? 1.0 : made.min_factor,
-        made.min_factor));
-  if (config.decay_type == "linear")
-    made.decay_type = Schedule::Decay::linear;
-  else if (config.decay_type == "sqrt")
-    made.decay_type = Schedule::Decay::sqrt;
-  else if (config.decay_type == "cosine")
-    made.decay_type = Schedule::Decay::cosine;
-  else
-    throw Error("lr_scheduler.decay_type '{}' is unknown; known: linear, sqrt, cosine",
-                config.decay_type);
+        made.total, training_steps, made.total + 1, made.factor(made.total), made.min_factor));
   return made;
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/mapped_file.h"
+#include "tests/support/error_of.h"
 
 namespace rhea::lr_scheduler {
 namespace {
@@ -100,6 +101,50 @@ TEST(LrSchedule, ALongerScheduleThanTheRunIsNoMatter) {
   std::vector<std::string> warnings;
   make_schedule(config, 12, warnings);
   EXPECT_THAT(warnings, testing::IsEmpty());
+}
+
+// A config that a user's file derives, and a shape that reads it.
+struct StairsConfig : LrSchedulerConfig {
+  double num_stairs = 4;
+};
+
+TEST(LrSchedule, AnOutsideShapeDecaysAfterTheWarmup) {
+  decays().add({"stairs",
+                [](double p, const LrSchedulerConfig& config) {
+                  const double n = dynamic_cast<const StairsConfig&>(config).num_stairs;
+                  return 1 - std::floor(p * n) / n;
+                }},
+               "stairs.cpp");
+  StairsConfig config;
+  config.warmup_steps = 2;
+  config.decay_type = "stairs";
+  config.num_stairs = 2;
+  std::vector<std::string> warnings;
+  const Schedule schedule = make_schedule(config, 9, warnings);
+  std::vector<double> factors;
+  for (int64_t step = 0; step < 11; ++step) factors.push_back(schedule.factor(step));
+  EXPECT_THAT(factors, testing::ElementsAre(0.5, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0, 0));
+}
+
+TEST(LrSchedule, AShapeThatGivesNoNumberIsAnErrorThatNamesTheStep) {
+  decays().add({"broken", [](double p, const LrSchedulerConfig&) { return p < 1 ? 1 : NAN; }},
+               "broken.cpp");
+  LrSchedulerConfig config;
+  config.warmup_steps = 0;
+  config.decay_type = "broken";
+  std::vector<std::string> warnings;
+  const Schedule schedule = make_schedule(config, 4, warnings);
+  EXPECT_EQ(schedule.factor(3), 1);
+  EXPECT_THAT(support::error_of([&] { schedule.factor(4); }), testing::HasSubstr("step 5 is nan"));
+}
+
+TEST(LrSchedule, AnUnknownShapeListsTheOthers) {
+  LrSchedulerConfig config;
+  config.decay_type = "exponential";
+  std::vector<std::string> warnings;
+  EXPECT_THAT(support::error_of([&] { make_schedule(config, 4, warnings); }),
+              testing::HasSubstr(
+                  "lr_scheduler.decay_type 'exponential' is unknown; known: linear, sqrt, cosine"));
 }
 
 }  // namespace

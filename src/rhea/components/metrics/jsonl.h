@@ -4,15 +4,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <span>
-#include <string>
+
+#include "rhea/components/metrics/metric.h"
 
 namespace rhea::metrics {
-
-// A key under torchtitan's name ("loss_metrics/global_avg_loss") and its value.
-struct Metric {
-  std::string key;
-  double value = 0;
-};
 
 // Appends to the file; a line that a killed run left torn is cut off first. Errors of the disk
 // throw Error naming the file.

@@ -20,6 +20,7 @@
 #include "rhea/components/metrics/jsonl.h"
 #include "rhea/components/metrics/step_metrics.h"
 #include "rhea/components/metrics/tensorboard.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 
 namespace rhea::metrics {
@@ -149,8 +150,10 @@ TEST_F(Metrics, AFullDiskIsNamed) {
 
 TEST_F(Metrics, TheStatusLineNeverSharesALineWithTheLog) {
   testing::internal::CaptureStdout();
-  StepMetrics metrics({.dump_folder = folder_,
-                       .enable_jsonl = false,
+  MetricsConfig config;
+  config.enable_jsonl = false;
+  StepMetrics metrics({.config = config,
+                       .dump_folder = folder_,
                        .progress = true,
                        .machine_bytes = 1,
                        .total_steps = 9});
@@ -173,6 +176,58 @@ TEST_F(Metrics, TheStatusLineNeverSharesALineWithTheLog) {
     EXPECT_THAT(seen, testing::Not(testing::HasSubstr(" left")));
   }
   EXPECT_THAT(said, testing::HasSubstr("step 3/9, "));
+}
+
+// Keeps what it gets, and fails when it is told to.
+struct Kept {
+  std::vector<std::pair<int64_t, double>> losses;
+  std::vector<int64_t> validations;
+  int64_t fails_at = -1;
+};
+
+class KeepingSink : public MetricSink {
+ public:
+  explicit KeepingSink(Kept& kept) : kept_(kept) {}
+  void write(const Record& record) override {
+    if (record.step == kept_.fails_at) throw Error("the shelf is full");
+    if (record.is_validation())
+      kept_.validations.push_back(record.step);
+    else
+      kept_.losses.emplace_back(record.step, record.at("loss_metrics/global_avg_loss"));
+  }
+
+ private:
+  Kept& kept_;
+};
+
+TEST_F(Metrics, ASinkOfAUsersFileGetsStepsAndValidationsWhenItIsNamed) {
+  Kept kept;
+  sinks().add({"keeping",
+               [&kept](const SinkOptions& options) {
+                 EXPECT_EQ(options.config.sinks.size(), 1U);
+                 return std::make_unique<KeepingSink>(kept);
+               }},
+              "keep.cpp");
+  MetricsConfig config;
+  config.enable_jsonl = false;
+  testing::internal::CaptureStdout();
+  StepMetrics unnamed({.config = config, .dump_folder = folder_, .machine_bytes = 1});
+  unnamed.log_step(1, 1, 1, 1, 1, {});
+  EXPECT_TRUE(kept.losses.empty());
+  config.sinks = {"keeping"};
+  StepMetrics metrics({.config = config, .dump_folder = folder_, .machine_bytes = 1});
+  metrics.log_step(3, 2.5, 2.5, 1, 1, {});
+  metrics.log_validation(3, 2, 1, 1);
+  kept.fails_at = 4;
+  EXPECT_EQ(support::error_of([&] { metrics.log_step(4, 2, 2, 1, 1, {}); }),
+            "metric sink keeping at step 4: the shelf is full");
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              testing::HasSubstr("step:  3  loss:  2.50000"));
+  EXPECT_THAT(kept.losses, testing::ElementsAre(std::pair<int64_t, double>(3, 2.5)));
+  EXPECT_THAT(kept.validations, testing::ElementsAre(3));
+  config.sinks = {"absent"};
+  EXPECT_EQ(support::error_of([&] { StepMetrics({.config = config, .dump_folder = folder_}); }),
+            "metric sink 'absent' is unknown; known: console, jsonl, tensorboard, keeping");
 }
 
 }  // namespace

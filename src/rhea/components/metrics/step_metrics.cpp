@@ -1,5 +1,3 @@
-// The step line is a contract: fields, order and widths are those that log readers of torchtitan
-// expect.
 #include "rhea/components/metrics/step_metrics.h"
 
 #include <fmt/core.h>
@@ -7,12 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <ctime>
 
-#include "rhea/base/log.h"
 #include "rhea/base/status_line.h"
-#include "rhea/base/text.h"
 
 namespace rhea::metrics {
 namespace {
@@ -23,14 +17,6 @@ double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Text in a terminal colour, or as it is.
-struct Painter {
-  bool on;
-  std::string operator()(const char* color, std::string text) const {
-    return on ? fmt::format("\033[{}m{}\033[39m", color, text) : text;
-  }
-};
-
 }  // namespace
 
 int64_t peak_resident_bytes() {
@@ -40,16 +26,9 @@ int64_t peak_resident_bytes() {
 }
 
 StepMetrics::StepMetrics(StepMetricsOptions options)
-    : options_(std::move(options)), window_start_(std::chrono::steady_clock::now()) {
-  if (options_.enable_jsonl)
-    jsonl_ = std::make_unique<JsonlWriter>(options_.dump_folder / "metrics" / "rank_0.jsonl");
-  if (options_.enable_tensorboard) {
-    const auto folder = tensorboard_folder(options_.dump_folder, options_.save_tb_folder,
-                                           static_cast<int64_t>(std::time(nullptr)), std::nullopt);
-    events_ = std::make_unique<EventWriter>(folder, unix_time());
-    log::info("metrics", "TensorBoard logging enabled. Logs will be saved at {}", folder.string());
-  }
-}
+    : options_(std::move(options)),
+      sinks_(open_sinks({options_.config, options_.dump_folder, options_.colors})),
+      window_start_(std::chrono::steady_clock::now()) {}
 
 void StepMetrics::count_step(int64_t tokens) {
   window_tokens_ += tokens;
@@ -69,15 +48,6 @@ void StepMetrics::log_step(int64_t step, double loss, double max_loss, double gr
   const double mfu =
       options_.peak_flops ? 100 * options_.flops_per_token * tps / *options_.peak_flops : NAN;
   seconds_per_step_ = elapsed / static_cast<double>(std::max<int64_t>(window_steps_, 1));
-
-  const Painter paint{options_.colors};
-  log::info("metrics", "{}  {}  {}  {}  {}  {}  {}", paint("31", fmt::format("step: {:2}", step)),
-            paint("32", fmt::format("loss: {:8.5f}", loss)),
-            paint("38;2;180;60;0", fmt::format("grad_norm: {:7.4f}", grad_norm)),
-            paint("38;2;54;234;195", fmt::format("memory: {:5.2f}GiB({:.2f}%)", gib, percent)),
-            paint("34", fmt::format("tps: {}", with_commas(std::llround(tps)))),
-            paint("36", fmt::format("tflops: {:.2f}", tflops)),
-            paint("35", std::isnan(mfu) ? "mfu: N/A" : fmt::format("mfu: {:.2f}%", mfu)));
 
   const double resident = static_cast<double>(peak_resident_bytes());
   std::vector<Metric> metrics = {
@@ -118,11 +88,6 @@ void StepMetrics::log_validation(int64_t step, double loss, int64_t tokens, doub
   const double percent = 100 * static_cast<double>(options_.planned_bytes) /
                          static_cast<double>(options_.machine_bytes);
   const double resident = static_cast<double>(peak_resident_bytes());
-  const Painter paint{options_.colors};
-  log::info("metrics", "{}  {}  {}  {}", paint("33", fmt::format("validate step: {:2}", step)),
-            paint("32", fmt::format("loss: {:7.4f}", loss)),
-            paint("38;2;54;234;195", fmt::format("memory: {:5.2f}GiB({:.2f}%)", gib, percent)),
-            paint("34", fmt::format("tps: {}", with_commas(std::llround(tps)))));
   write(step, {{"validation_metrics/loss", loss},
                {"validation_metrics/throughput(tps)", tps},
                {"validation_metrics/memory/max_active(GiB)", gib},
@@ -143,10 +108,12 @@ void StepMetrics::show_progress(int64_t step) {
 
 void StepMetrics::write(int64_t step, const std::vector<Metric>& metrics) {
   const double now = unix_time();
-  if (jsonl_) jsonl_->write(step, now, metrics);
-  if (events_) {
-    for (const Metric& metric : metrics) events_->scalar(metric.key, metric.value, step, now);
-    events_->flush();
+  for (const auto& [name, sink] : sinks_) {
+    try {
+      sink->write({step, now, metrics});
+    } catch (...) {
+      throw_again(fmt::format("metric sink {} at step {}", name, step));
+    }
   }
 }
 

@@ -1,23 +1,18 @@
-// What is logged about a step: the console line, JSON lines, TensorBoard.
+// What is measured about a step; the sinks write it (sinks.h).
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "rhea/components/metrics/jsonl.h"
-#include "rhea/components/metrics/tensorboard.h"
+#include "rhea/components/metrics/sinks.h"
 
 namespace rhea::metrics {
 
 struct StepMetricsOptions {
+  MetricsConfig config;  // which sinks
   std::filesystem::path dump_folder;
-  bool enable_jsonl = true;
-  bool enable_tensorboard = false;
-  std::string save_tb_folder = "tb";
   bool colors = false;
   bool progress = false;  // a line with the remaining time that is rewritten in place
   double flops_per_token = 0;
@@ -39,8 +34,8 @@ class StepMetrics {
   // Counts a finished step of `tokens` tokens (padding included).
   void count_step(int64_t tokens);
   StepTimes& times() { return times_; }
-  // Writes the line of `step` and starts a new window. `rates`: (key, learning rate) per param
-  // group.
+  // Hands the metrics of `step` to the sinks and starts a new window. `rates`: (key, learning rate)
+  // per param group.
   void log_step(int64_t step, double loss, double max_loss, double grad_norm, int64_t tokens_seen,
                 const std::vector<Metric>& rates);
   // `seconds` and `tokens` of this validation; the training window is not touched, but for the time
@@ -54,8 +49,7 @@ class StepMetrics {
   void write(int64_t step, const std::vector<Metric>& metrics);
 
   StepMetricsOptions options_;
-  std::unique_ptr<JsonlWriter> jsonl_;
-  std::unique_ptr<EventWriter> events_;
+  std::vector<OpenSink> sinks_;
   std::chrono::steady_clock::time_point window_start_;
   double excluded_ = 0;
   int64_t window_tokens_ = 0, window_steps_ = 0;

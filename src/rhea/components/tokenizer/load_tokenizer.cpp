@@ -10,6 +10,7 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/tokenizer/cut_patterns.h"
 #include "rhea/components/tokenizer/hf_tokenizer.h"
+#include "rhea/components/tokenizer/readers.h"
 #include "rhea/components/tokenizer/tiktoken.h"
 
 namespace rhea::tokenizer {
@@ -182,33 +183,107 @@ std::optional<fs::path> find_by_extension(const fs::path& folder, const std::str
   return found;
 }
 
-std::shared_ptr<const Tokenizer> load_folder(const fs::path& path, Warnings& warnings) {
+// tokenizer_config.json of the folder, if `path` is one.
+std::optional<TokenizerConfig> config_of(const fs::path& path, Warnings& warnings) {
+  if (!fs::is_directory(path)) return std::nullopt;
+  std::optional<TokenizerConfig> config = read_config(path, warnings);
+  if (!fs::exists(path / "tokenizer.json") && config)
+    add_legacy_tokens(path / "added_tokens.json", *config);
+  return config;
+}
+
+std::optional<fs::path> find(const fs::path& folder, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (fs::exists(folder / name)) return folder / name;
+  return std::nullopt;
+}
+
+bool has_merges(const fs::path& path) {
+  return fs::exists(path / "vocab.json") && fs::exists(path / "merges.txt");
+}
+
+// The file itself, or the one of a folder that may hold a model of any of these formats.
+std::optional<fs::path> model_file(const fs::path& path) {
   if (!fs::is_directory(path))
+    return path.extension() == ".txt" ? std::nullopt : std::optional(path);
+  const auto named = find(path, {"tokenizer.model", "spiece.model"});
+  return named ? named : find_by_extension(path, ".tiktoken");
+}
+
+std::optional<fs::path> word_list(const fs::path& path) {
+  if (!fs::is_directory(path))
+    return path.extension() == ".txt" ? std::optional(path) : std::nullopt;
+  return find(path, {"vocab.json", "vocab.txt"});
+}
+
+bool model_is(const fs::path& path, bool (*has_format)(std::string_view bytes)) {
+  const auto file = model_file(path);
+  return file && has_format(MappedFile(*file).text());
+}
+
+bool is_json(std::string_view bytes) { return !is_sentencepiece(bytes) && !is_tiktoken(bytes); }
+
+// The reader of a format whose file model_file() finds.
+Reader model_reader(const char* name, bool (*has_format)(std::string_view bytes)) {
+  return {name, [has_format](const fs::path& path) { return model_is(path, has_format); },
+          [](const fs::path& path, Warnings& warnings) {
+            const auto config = config_of(path, warnings);
+            const fs::path file = *model_file(path);
+            return build(read_file(file), config ? &*config : nullptr, file.string(), warnings);
+          }};
+}
+
+// tokenizer.json of a folder goes first; a model file that holds JSON is read the same way.
+Reader json_reader() {
+  return {"tokenizer_json",
+          [](const fs::path& path) {
+            if (fs::exists(path / "tokenizer.json")) return true;
+            return !has_merges(path) && model_is(path, is_json);
+          },
+          [](const fs::path& path, Warnings& warnings) {
+            const auto config = config_of(path, warnings);
+            fs::path file = path / "tokenizer.json";
+            if (!fs::exists(file)) file = *model_file(path);
+            return build(read_file(file), config ? &*config : nullptr, file.string(), warnings);
+          }};
+}
+
+Reader merges_reader() {
+  return {"merges", has_merges, [](const fs::path& path, Warnings& warnings) {
+            const auto config = config_of(path, warnings);
+            return build_from_merges(path, config ? &*config : nullptr, warnings);
+          }};
+}
+
+Reader words_reader() {
+  return {"words", [](const fs::path& path) { return word_list(path).has_value(); },
+          [](const fs::path& path, Warnings& warnings) {
+            const auto config = config_of(path, warnings);
+            return build_from_words(*word_list(path), config ? &*config : nullptr, warnings);
+          }};
+}
+
+const Reader& reader_of(const fs::path& path, std::string_view kind) {
+  if (!fs::exists(path))
     throw Error(
         "tokenizer: {} does not exist; give a folder with tokenizer.json or the file itself",
         path.string());
-  const auto find = [&](std::initializer_list<const char*> names) -> std::optional<fs::path> {
-    for (const char* name : names)
-      if (fs::exists(path / name)) return path / name;
-    return std::nullopt;
-  };
-  const auto json = find({"tokenizer.json"});
-  const auto merges = find({"vocab.json"}) ? find({"merges.txt"}) : std::nullopt;
-  auto model = find({"tokenizer.model", "spiece.model"});
-  if (!model) model = find_by_extension(path, ".tiktoken");
-  const auto words = find({"vocab.json", "vocab.txt"});
-  if (!json && !merges && !model && !words)
+  if (kind != kAnyKind) {
+    const Reader& reader = readers().at(kind);
+    if (reader.knows && !reader.knows(path))
+      throw Error("tokenizer: {} holds no files of kind {} (tokenizer.kind)", path.string(), kind);
+    return reader;
+  }
+  const Reader* found = nullptr;
+  readers().for_each([&](const Reader& reader) {
+    if (found == nullptr && reader.knows && reader.knows(path)) found = &reader;
+  });
+  if (found == nullptr)
     throw Error(
         "tokenizer: {} holds neither tokenizer.json, vocab.json with merges.txt, tokenizer.model, "
         "spiece.model, a *.tiktoken file, vocab.json nor vocab.txt",
         path.string());
-  std::optional<TokenizerConfig> config = read_config(path, warnings);
-  if (!json && config) add_legacy_tokens(path / "added_tokens.json", *config);
-  const TokenizerConfig* config_or_null = config ? &*config : nullptr;
-  if (!json && merges) return build_from_merges(path, config_or_null, warnings);
-  if (!json && !model) return build_from_words(*words, config_or_null, warnings);
-  const fs::path file = json ? *json : *model;
-  return build(read_file(file), config_or_null, file.string(), warnings);
+  return *found;
 }
 
 // Runs `load`; what it warns of goes to `warnings`, or to the log.
@@ -239,12 +314,33 @@ std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view content,
   });
 }
 
+NamedTable<Reader>& readers() {
+  static NamedTable<Reader> table = [] {
+    NamedTable<Reader> made("tokenizer.kind", [](const Reader& reader) -> std::string_view {
+      if (reader.name == kAnyKind) return "takes the word that leaves it to the files";
+      return reader.read ? "" : "has no read function";
+    });
+    made.add(json_reader(), kInTree);
+    made.add(merges_reader(), kInTree);
+    made.add(model_reader("sentencepiece", is_sentencepiece), kInTree);
+    made.add(model_reader("tiktoken", is_tiktoken), kInTree);
+    made.add(words_reader(), kInTree);
+    return made;
+  }();
+  return table;
+}
+
+std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path, std::string_view kind,
+                                                Warnings* warnings) {
+  const Reader& reader = reader_of(path, kind);
+  auto tokenizer =
+      with_warnings(warnings, [&](Warnings& found) { return reader.read(path, found); });
+  if (!tokenizer) throw Error("tokenizer.kind {} read nothing of {}", reader.name, path.string());
+  return tokenizer;
+}
+
 std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path, Warnings* warnings) {
-  return with_warnings(warnings, [&](Warnings& found) {
-    if (!fs::is_regular_file(path)) return load_folder(path, found);
-    if (path.extension() == ".txt") return build_from_words(path, nullptr, found);
-    return build(read_file(path), nullptr, path.string(), found);
-  });
+  return load_tokenizer(path, kAnyKind, warnings);
 }
 
 void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocab_size) {

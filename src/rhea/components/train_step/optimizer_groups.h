@@ -3,25 +3,22 @@
 #include <string>
 #include <vector>
 
-#include "rhea/config/sections/optimizer.h"
-#include "rhea/ir/graph.h"
+#include "rhea/components/train_step/optimizers.h"
 
 namespace rhea::train_step {
 
 // One entry of optimizer.param_groups with every argument resolved.
 struct ResolvedGroup {
   std::string pattern;
-  std::string optimizer_name;  // AdamW, Adam, SGD
-  double lr = 0;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  double momentum = 0, dampening = 0;
-  bool nesterov = false;
-  int64_t num_parameters = 0;  // elements this group updates
+  const Optimizer* optimizer = nullptr;  // of the table
+  OptimizerKwargs kwargs;                // with the defaults of the optimizer filled in
+  int64_t num_parameters = 0;            // elements this group updates
 
-  // Names of the state tensors of one parameter: exp_avg, exp_avg_sq or momentum_buffer; none for
-  // plain SGD.
-  std::vector<std::string> state_names() const;
-  std::string describe() const;  // "{lr: 0.0008, betas: (0.9, 0.95), ...}"
+  const std::string& optimizer_name() const { return optimizer->name; }
+  double lr() const { return *kwargs.lr; }
+  bool decays() const { return kwargs.weight_decay.value_or(0) != 0; }
+  // Names of the state tensors of one parameter.
+  std::vector<std::string> state_names() const { return optimizer->state(kwargs); }
 };
 
 struct GroupAssignment {
@@ -37,9 +34,8 @@ GroupAssignment assign_groups(const OptimizerConfig& optimizer,
                               const std::vector<int64_t>& sizes);
 
 // Adds the update of one parameter to the graph: p' and the new state, in the order of
-// state_names().
-std::vector<ir::Value> add_update(ir::Graph& graph, const ResolvedGroup& group, ir::Value p,
-                                  ir::Value g, const std::vector<ir::Value>& state, ir::Value clip,
-                                  ir::Value lr, ir::Value step);
+// state_names(), of the types that they have in `in`. Throws Error naming the optimizer where it
+// gives another number of values or other shapes.
+std::vector<ir::Value> add_update(const ResolvedGroup& group, const UpdateInputs& in);
 
 }  // namespace rhea::train_step

@@ -35,7 +35,9 @@ nn::Decoder::Config small_model(const std::string& family) {
 StepOptions step_options(const std::string& mode, double budget, DType compute) {
   StepOptions options;
   options.trace = {.num_tokens = kTokens, .seq_len = kSeqLen, .compute_dtype = compute};
-  options.num_loss_chunks = 4;
+  ChunkedLossConfig chunked;
+  chunked.num_chunks = 4;
+  options.loss = chunked;
   options.accumulates = true;
   options.activation_checkpoint.mode = mode;
   options.activation_checkpoint.memory_budget = budget;

@@ -7,6 +7,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/exec/cpu/backend.h"
+#include "rhea/nn/losses.h"
 #include "rhea/ops/ops.h"
 #include "rhea/passes/autodiff.h"
 #include "rhea/passes/hoist.h"
@@ -80,7 +81,7 @@ void build_optimizer(const StepOptions& options, StepGraphs& graphs) {
       state.push_back(
           update.input(state_name(name, parameter.fqn), {graphs.state_dtype, parameter.shape}));
     const auto results =
-        add_update(update, graphs.groups.groups[group], p, g, state, clip, rates[group], step);
+        add_update(graphs.groups.groups[group], {update, p, g, state, clip, rates[group], step});
     update.output("new." + parameter.fqn, results[0], parameter.fqn);
     for (size_t s = 0; s < names.size(); ++s) {
       const std::string name = state_name(names[s], parameter.fqn);
@@ -150,7 +151,7 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
   {
     Graph traced;
     nn::Trace trace(traced, options.trace);
-    const Value loss = nn::language_model_loss(trace, model, options.num_loss_chunks);
+    const Value loss = nn::traced_loss(trace, model, *options.loss);
     for (const auto& parameter : trace.parameters()) {
       const bool trained = nn::is_trainable(model.trainable, parameter);
       (trained ? graphs.parameters : graphs.frozen).push_back(parameter);
@@ -189,7 +190,7 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
   if (options.validates) {
     Graph traced;
     nn::Trace trace(traced, options.trace);
-    traced.output(kLoss, nn::language_model_loss(trace, model, options.num_loss_chunks));
+    traced.output(kLoss, nn::traced_loss(trace, model, *options.loss));
     auto pipeline = pipeline_of("evaluate");
     pipeline.check("trace", traced);
     auto split = finish(pipeline, std::move(traced));

@@ -5,6 +5,7 @@
 
 #include "rhea/components/train_step/optimizer_groups.h"
 #include "rhea/config/sections/activation_checkpoint.h"
+#include "rhea/config/sections/loss.h"
 #include "rhea/nn/decoder.h"
 #include "rhea/passes/remat.h"
 
@@ -12,8 +13,8 @@ namespace rhea::train_step {
 
 struct StepOptions {
   nn::TraceOptions trace;
-  int64_t num_loss_chunks = 8;  // 0: whole logits
-  bool accumulates = false;     // several microbatches per optimizer step
+  Slot<LossConfig> loss = ChunkedLossConfig{};
+  bool accumulates = false;  // several microbatches per optimizer step
   bool validates = false;
   ActivationCheckpointConfig activation_checkpoint;
   Slot<OptimizerConfig> optimizer;

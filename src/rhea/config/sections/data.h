@@ -36,7 +36,8 @@ struct DataloaderConfig : Config {
 
   void fields(Visitor& v) override {
     v("dataset", dataset,
-      "key of the data set table: debug_text, c4, tokens, jsonl, text, random, ...");
+      "key of the data set table: debug_text, c4, tokens, jsonl, text, random, ..., or one that a "
+      "module registers");
     v("dataset_path", dataset_path,
       "file, folder or glob in place of the data set's own; None = its own");
     v("infinite", infinite, "start over when exhausted");
@@ -65,10 +66,14 @@ struct DataloaderConfig : Config {
 
 struct TokenizerConfig : Config {
   std::string path;
+  std::string kind = "auto";
   std::string special_tokens_in_text = "control";
 
   void fields(Visitor& v) override {
     v("path", path, "folder or tokenizer.json; empty = hf_assets_path");
+    v("kind", kind,
+      "reader: auto = the first that knows the files; tokenizer_json, merges, sentencepiece, "
+      "tiktoken, words, or one that a module registers");
     v("special_tokens_in_text", special_tokens_in_text,
       "special-token text inside data becomes the control id, or stays plain text",
       one_of{"control", "plain"});

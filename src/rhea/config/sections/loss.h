@@ -1,10 +1,34 @@
 // Section `loss`: a slot that holds one of these.
 #pragma once
+#include <string>
+
+#include "rhea/base/named_table.h"
 #include "rhea/config/visitor.h"
 
 namespace rhea {
 
 struct LossConfig : Config {};
+
+// A word of `loss:WORD`, and what it puts into the slot. How a loss is traced: nn/losses.h.
+struct LossWord {
+  std::string name;
+  void (*select)(SlotBase&);
+};
+NamedTable<LossWord>& loss_words();
+
+template <std::derived_from<LossConfig> D>
+LossWord loss_word(std::string name) {
+  return {std::move(name), [](SlotBase& slot) { slot.replace(Slot<LossConfig>(D{})); }};
+}
+
+// The attribute of the slot: all words there are.
+struct any_loss {
+  void apply(FieldInfo& info) const {
+    loss_words().for_each([&](const LossWord& word) {
+      info.alternatives.push_back({word.name, word.select});
+    });
+  }
+};
 
 // float32, sum over labels other than -100, divided by the valid labels of the whole global batch.
 struct CrossEntropyLossConfig : LossConfig {

@@ -13,6 +13,7 @@ struct MetricsConfig : Config {
   bool save_for_all_ranks = false;
   bool disable_color_printing = false;
   std::optional<double> peak_flops;
+  std::vector<std::string> sinks;
 
   void fields(Visitor& v) override {
     v("log_freq", log_freq, "log at step 1 and every log_freq steps", at_least(1));
@@ -28,6 +29,7 @@ struct MetricsConfig : Config {
     v("peak_flops", peak_flops,
       "FLOP/s of one device for MFU; None = table, or the measured peak of this CPU",
       greater_than(0));
+    v("sinks", sinks, "metric sinks that modules register, by name");
   }
 };
 

@@ -17,6 +17,7 @@ struct OptimizerKwargs : Config {
   std::optional<std::vector<double>> ns_coefficients;
   std::optional<int64_t> ns_steps;
   std::optional<std::string> adjust_lr_fn;
+  std::vector<std::string> more;  // "name=value" for arguments that only an outside optimizer has
 
   void fields(Visitor& v) override {
     v("lr", lr, "learning rate before the schedule's factor", at_least(0));
@@ -32,6 +33,7 @@ struct OptimizerKwargs : Config {
     v("ns_steps", ns_steps, "DistMuon: Newton-Schulz steps", at_least(1));
     v("adjust_lr_fn", adjust_lr_fn, "DistMuon: scale of the update by the matrix' shape",
       one_of{"original", "match_rms_adamw", "spectral_unclamped"});
+    v("more", more, "name=value of further arguments, of an optimizer that a module registers");
   }
 };
 
@@ -44,7 +46,7 @@ struct ParamGroup : Config {
   void fields(Visitor& v) override {
     v("pattern", pattern,
       "regular expression searched in the parameter's FQN; the first group that matches wins");
-    v("optimizer_name", optimizer_name, "AdamW, Adam, SGD or DistMuon");
+    v("optimizer_name", optimizer_name, "AdamW, Adam, SGD, or one that a module registers");
     v("optimizer_kwargs", optimizer_kwargs,
       "arguments of that optimizer; groups do not inherit from each other");
   }
@@ -86,7 +88,8 @@ struct LrSchedulerConfig : Config {
       between{1, 1e15});
     v("decay_ratio", decay_ratio,
       "share of total_steps that decays; None = all that follows the warm-up", between{0, 1});
-    v("decay_type", decay_type, "shape of the decay", one_of{"linear", "sqrt", "cosine"});
+    v("decay_type", decay_type,
+      "shape of the decay: linear, sqrt, cosine, or one that a module registers");
     v("min_lr_factor", min_lr_factor, "floor of the decay as a factor of lr", between{0, 1});
   }
 };

@@ -1,0 +1,50 @@
+// Where the numbers of a run go: the table of metric sinks. console, jsonl and tensorboard are
+// in-tree; a module adds its own, and `metrics.sinks` names it.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rhea/base/named_table.h"
+#include "rhea/components/metrics/metric.h"
+#include "rhea/config/sections/metrics.h"
+
+namespace rhea::metrics {
+
+class MetricSink {
+ public:
+  virtual ~MetricSink() = default;
+  // Called by the training thread, in the order of the steps; what it throws ends the run. What was
+  // written must survive a kill of the process.
+  virtual void write(const Record& record) = 0;
+};
+
+// What a sink is opened with.
+struct SinkOptions {
+  const MetricsConfig& config;
+  std::filesystem::path dump_folder;
+  bool colors = false;  // of the console
+};
+
+struct Sink {
+  std::string name;
+  std::function<std::unique_ptr<MetricSink>(const SinkOptions& options)> open;
+  // Whether options of its own ask for it; empty: only `metrics.sinks` does.
+  std::function<bool(const MetricsConfig& config)> wanted = {};
+};
+NamedTable<Sink>& sinks();
+
+// The sinks that the config asks for, opened, in the order of the table. Throws Error for a name
+// that is not in the table.
+struct OpenSink {
+  std::string name;
+  std::unique_ptr<MetricSink> sink;
+};
+std::vector<OpenSink> open_sinks(const SinkOptions& options);
+
+// Throws the exception that is being handled, with `where` before its message.
+[[noreturn]] void throw_again(const std::string& where);
+
+}  // namespace rhea::metrics

@@ -1,0 +1,39 @@
+// Kinds of tokenizers: who knows which files, and how they are read.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rhea/base/named_table.h"
+#include "rhea/components/tokenizer/tokenizer.h"
+
+namespace rhea::tokenizer {
+
+struct Reader {
+  std::string name;
+  // Whether `path`, a folder or a file that exists, is of this kind; empty: it is read only when
+  // `tokenizer.kind` names it.
+  std::function<bool(const std::filesystem::path& path)> knows = {};
+  // Throws Error naming file and fault; what is odd but usable is appended to `warnings`.
+  std::function<std::shared_ptr<const Tokenizer>(const std::filesystem::path& path,
+                                                 std::vector<std::string>& warnings)>
+      read;
+};
+
+// In the order in which `auto` asks them: tokenizer_json, merges (vocab.json with merges.txt),
+// sentencepiece, tiktoken, words (a word list); then those that modules add.
+NamedTable<Reader>& readers();
+
+// `tokenizer.kind` of a run that leaves it to the files.
+inline constexpr std::string_view kAnyKind = "auto";
+
+// Like load_tokenizer(path, warnings), by the reader of that kind. Throws Error that lists the
+// kinds there are, or where the files are of none.
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path,
+                                                std::string_view kind,
+                                                std::vector<std::string>* warnings = nullptr);
+
+}  // namespace rhea::tokenizer
