@@ -19,7 +19,7 @@ rhea::TrainerConfig token_shift_debugmodel() {
   c.training.local_batch_size = 4;
   c.training.seq_len = 128;
   c.training.steps = 100;
-  c.dataloader.dataset = "random";
+  c.dataloader->dataset = "random";
   return c;
 }
 RHEA_CONFIG(token_shift_debugmodel, "0.2M parameters, random tokens")

@@ -1,3 +1,4 @@
+// Names, origins and faults of the rows of a table.
 #include "rhea/base/named_table.h"
 
 #include <gmock/gmock.h>

@@ -42,6 +42,7 @@ NamedTable<Loss>& losses() {
 }
 
 Value traced_loss(Trace& trace, const Decoder::Config& model, const LossConfig& config) {
+  // The last one: a user's loss may derive from an in-tree one.
   const Loss* found = nullptr;
   losses().for_each([&](const Loss& loss) {
     if (loss.holds(config)) found = &loss;
