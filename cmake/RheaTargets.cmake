@@ -62,8 +62,10 @@ function(rhea_kernel target)
 endfunction()
 
 add_library(rhea_options INTERFACE)
+# What results depend on; plugins are compiled with the same.
+set(RHEA_NUMERIC_FLAGS -ffp-contract=off -fno-math-errno)
 target_compile_options(rhea_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror -Wno-missing-field-initializers
-  -ffp-contract=off -fno-math-errno $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  ${RHEA_NUMERIC_FLAGS} $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 # Vectors wider than the baseline's registers pass between always-inlined functions only.
 target_compile_options(rhea_options INTERFACE -Wno-psabi)
 if(RHEA_SANITIZE)

@@ -19,6 +19,7 @@ struct Command {
 // Every command, in the order in which `rhea --help` lists them.
 std::span<const Command> commands();
 
+int cmd_cache(Args args);
 int cmd_config(Args args);
 int cmd_convert(Args args);
 int cmd_doctor(Args args);
@@ -27,6 +28,7 @@ int cmd_inspect(Args args);
 int cmd_tokenizer(Args args);
 int cmd_generate(Args args);
 int cmd_plan(Args args);
+int cmd_run(Args args);
 int cmd_score(Args args);
 int cmd_train(Args args);
 int cmd_version(Args args);

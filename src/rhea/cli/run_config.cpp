@@ -11,6 +11,7 @@
 #include "rhea/config/help.h"
 #include "rhea/model_rules.h"
 #include "rhea/models/registry.h"
+#include "rhea/plugin/loader.h"
 #include "rhea/run_overrides.h"
 
 namespace rhea::cli {
@@ -34,6 +35,12 @@ void find_asset(std::string& path) {
 }
 
 }  // namespace
+
+config::ConfigRegistry run_registry() {
+  config::ConfigRegistry registry = recipes::builtin_registry();
+  registry.set_finder(plugin::find_runs);
+  return registry;
+}
 
 std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool reads_files) {
   config::ModelFacts facts;
@@ -67,7 +74,7 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool rea
 }
 
 TrainerConfig run_config(Args args, int64_t world_size) {
-  return config::load_or_throw(args, recipes::builtin_registry(), {.world_size = world_size},
+  return config::load_or_throw(args, run_registry(), {.world_size = world_size},
                                [](TrainerConfig& config) { return complete_model(config); });
 }
 
@@ -88,19 +95,20 @@ TrainerConfig plan_config(Args args) {
     p.expert_parallel_degree = alone.ep;
     return complete_model(config, /*reads_files=*/false);
   };
-  return config::load_or_throw(args, recipes::builtin_registry(), {.reads_files = false}, one_rank);
+  return config::load_or_throw(args, run_registry(), {.reads_files = false}, one_rank);
 }
 
 bool print_run_help(Args args, std::string_view usage) {
   if (std::ranges::find(args, "--help") == args.end() &&
       std::ranges::find(args, "-h") == args.end())
     return false;
-  const config::CommandLine line = config::parse_command_line(args, recipes::builtin_registry());
+  const config::ConfigRegistry registry = run_registry();
+  const config::CommandLine line = config::parse_command_line(args, registry);
   line.report.raise();
   std::cout << usage << '\n';
   config::print_options(line.config, std::cout);
   std::cout << "\nModules and their config functions:\n";
-  config::print_modules(recipes::builtin_registry(), std::cout);
+  config::print_modules(registry, std::cout);
   std::cout << "\nWords of the tables that a module can add to:\n";
   print_components(std::cout);
   std::cout.flush();

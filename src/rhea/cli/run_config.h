@@ -7,6 +7,9 @@
 
 namespace rhea::cli {
 
+// The built-in runs; a module of another name is looked for among the user's files.
+config::ConfigRegistry run_registry();
+
 // Sizes from config.json where the spec is deferred, and what the rules need to know of the model;
 // its problems are also those of words that name nothing and, with `reads_files`, of data files.
 std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool reads_files = true);

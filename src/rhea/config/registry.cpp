@@ -36,6 +36,7 @@ std::vector<std::string> ConfigRegistry::modules() const {
 
 const std::vector<ConfigEntry>& ConfigRegistry::functions(std::string_view name) const {
   if (const Module* found = module(name)) return found->functions;
+  if (finder_) return modules_.emplace_back(std::string(name), finder_(name, *this)).functions;
   throw Error("Cannot load module '{}'. For shorthands, supported modules are: [{}]", name,
               fmt::join(modules(), ", "));
 }

@@ -1,9 +1,11 @@
 // ConfigRegistry: which modules there are and which runs (config functions) each of them has.
 #pragma once
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rhea/config/trainer_config.h"
@@ -18,9 +20,18 @@ struct ConfigEntry {
   ConfigFunction make;
 };
 
+class ConfigRegistry;
+
+// The runs of a module that is not registered, say those of a user's file; throws Error where there
+// is no such module.
+using ModuleFinder =
+    std::function<std::vector<ConfigEntry>(std::string_view name, const ConfigRegistry& registry)>;
+
 // Filled explicitly (recipes/registry.cpp), looked up by `--module` and `--config`.
 class ConfigRegistry {
  public:
+  // Asked for the modules that are not registered; what it finds is kept.
+  void set_finder(ModuleFinder finder) { finder_ = std::move(finder); }
   // Throws Error where the module already has a function of that name.
   void add(std::string_view module, std::string_view function, ConfigFunction make,
            std::string_view help);
@@ -40,7 +51,9 @@ class ConfigRegistry {
     std::vector<ConfigEntry> functions;
   };
   const Module* module(std::string_view name) const;
-  std::vector<Module> modules_;
+  // Grows when the finder is asked; references to what is there stay valid.
+  mutable std::deque<Module> modules_;
+  ModuleFinder finder_;
   std::map<std::string, std::string, std::less<>> aliases_;
 };
 

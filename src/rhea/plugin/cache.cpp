@@ -1,0 +1,257 @@
+// Layout of <cache>/plugins, with <key> = <name of the source>-<hash of source, build and flags>:
+//   <key>.record        what the entry was made from; renamed into place last
+//   <key>-<hash>.so     the library; <hash> is that of its content
+//   <key>.lock          held by the process that compiles
+//   <key>.failed        what the compiler said when it refused the source
+//   <key>.tmp.*/     where a compiler writes; left behind only by a process that died
+#include "rhea/plugin/cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#include "rhea/base/error.h"
+#include "rhea/base/log.h"
+#include "rhea/base/mapped_file.h"
+#include "rhea/components/tokenizer/sha256.h"
+#include "rhea/plugin/cache_entry.h"
+#include "rhea/plugin/run_program.h"
+#include "rhea/plugin/stamp.h"
+
+namespace rhea::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+fs::path plugins_folder() { return cache_folder() / "plugins"; }
+
+// One source under one build and one set of flags.
+struct Key {
+  fs::path source;
+  Toolchain toolchain;
+  std::string name;
+
+  fs::path file(std::string_view suffix) const {
+    return plugins_folder() / (name + std::string(suffix));
+  }
+};
+
+Key make_key(const fs::path& source) {
+  Key key{source, find_toolchain(source), {}};
+  // The path is part of it: relative includes and the lines that errors name depend on it.
+  const std::string hash =
+      tokenizer::sha256_hex(fmt::format("{}\n{}\n{}\n{}", source.string(), file_hash(source),
+                                        key.toolchain.identity, RHEA_PLUGIN_STAMP));
+  key.name = fmt::format("{}-{}", source.stem().string(), hash.substr(0, 16));
+  return key;
+}
+
+std::optional<CacheRecord> read_record(const fs::path& path) {
+  try {
+    return parse_record(read_file(path));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// The library of a whole entry whose source and headers still have the content that was compiled.
+std::optional<fs::path> find_entry(const Key& key) {
+  const auto record = read_record(key.file(".record"));
+  if (!record) return std::nullopt;
+  const fs::path library = plugins_folder() / record->library;
+  if (file_hash(library) != record->library_hash) return std::nullopt;
+  for (const CacheRecord::File& file : record->files)
+    if (file_hash(file.path) != file.hash) return std::nullopt;
+  return library;
+}
+
+// Held while compiling. The system lets go of it when the process ends, however that happens; the
+// compiler does not inherit it.
+class Lock {
+ public:
+  explicit Lock(const Key& key) {
+    const fs::path file = key.file(".lock");
+    fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ < 0)
+      throw Error(
+          "the cache of compiled plugins cannot be used: {}: {}; set RHEA_CACHE_DIR to a "
+          "folder that can be written",
+          file.string(), std::strerror(errno));
+    if (::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    log::info("plugin", "Waiting for another process that compiles {}", key.source.string());
+    waited_ = true;
+    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~Lock() { ::close(fd_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  bool waited() const { return waited_; }
+
+ private:
+  int fd_ = -1;
+  bool waited_ = false;
+};
+
+// Where a compiler writes, gone at the end. The names of one key begin alike.
+class Workshop {
+ public:
+  explicit Workshop(const Key& key) {
+    // Whoever holds the lock is alone: other workshops of this key belong to processes that died.
+    // Their compilers may still be writing, which is why the new one has a name of its own.
+    const std::string prefix = key.name + ".tmp.";
+    for (const fs::directory_entry& found : fs::directory_iterator(plugins_folder()))
+      if (found.path().filename().string().starts_with(prefix)) remove(found.path());
+    std::string name = (plugins_folder() / (prefix + std::string(6, 'X'))).string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw Error("cannot create a folder in {}: {}", plugins_folder().string(),
+                  std::strerror(errno));
+    folder_ = name;
+  }
+  ~Workshop() { remove(folder_); }
+  Workshop(const Workshop&) = delete;
+  Workshop& operator=(const Workshop&) = delete;
+
+  fs::path file(const char* name) const { return folder_ / name; }
+
+ private:
+  static void remove(const fs::path& folder) {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  }
+
+  fs::path folder_;
+};
+
+[[noreturn]] void throw_refused(const Key& key, std::string_view messages) {
+  std::fflush(stdout);
+  std::fwrite(messages.data(), 1, messages.size(), stderr);
+  throw Error(
+      "{} does not compile: the messages above are those of {}; correct the file and start again",
+      key.source.string(), key.toolchain.compiler.string());
+}
+
+// Whether a file was written while the compiler may have read it.
+bool changed_since(const std::vector<fs::path>& files, fs::file_time_type start) {
+  return std::ranges::any_of(files, [&](const fs::path& file) {
+    std::error_code error;
+    return fs::last_write_time(file, error) > start;
+  });
+}
+
+// Runs the compiler in `workshop`; the source and the user's headers that it read.
+std::vector<fs::path> run_compiler(const Key& key, const Workshop& workshop) {
+  const fs::path dependencies = workshop.file("plugin.d");
+  std::vector<std::string> words = {key.toolchain.compiler.string()};
+  words.push_back(key.source.string());
+  words.insert(words.end(), key.toolchain.flags.begin(), key.toolchain.flags.end());
+  for (const char* word : {"-shared", "-MMD", "-MF"}) words.emplace_back(word);
+  words.insert(words.end(), {dependencies.string(), "-o", workshop.file("plugin.so").string()});
+  const ProgramResult result = run_program(words);
+  if (result.status != 0) {
+    write_file_atomic(key.file(".failed"), result.output);
+    throw_refused(key, result.output);
+  }
+  std::fwrite(result.output.data(), 1, result.output.size(), stderr);  // its warnings
+  return parse_dependencies(read_file(dependencies));
+}
+
+fs::path compile(const Key& key) {
+  log::info("plugin", "Compiling {} with {}", key.source.string(), key.toolchain.compiler.string());
+  const auto start = Clock::now();
+  const Workshop workshop(key);
+  std::vector<fs::path> files;
+  // An editor may save in the middle of it; once more then, and never for ever.
+  for (int tries = 0; tries < 2; ++tries) {
+    const auto began = fs::file_time_type::clock::now();
+    files = run_compiler(key, workshop);
+    if (!changed_since(files, began)) break;
+  }
+
+  CacheRecord record{key.source, {}, file_hash(workshop.file("plugin.so")), {}};
+  record.library = fmt::format("{}-{}.so", key.name, record.library_hash.substr(0, 16));
+  for (const fs::path& file : files) record.files.push_back({fs::absolute(file), file_hash(file)});
+  const fs::path library = plugins_folder() / record.library;
+  fs::rename(workshop.file("plugin.so"), library);
+  write_file_atomic(key.file(".record"), record.text());
+  log::info("plugin", "Compiled {} in {:.1f} s, cached in {}", key.source.string(),
+            std::chrono::duration<double>(Clock::now() - start).count(), plugins_folder().string());
+  return library;
+}
+
+}  // namespace
+
+fs::path cache_folder() {
+  if (const std::string own = environment("RHEA_CACHE_DIR"); !own.empty()) return own;
+  if (const std::string base = environment("XDG_CACHE_HOME"); !base.empty())
+    return fs::path(base) / "rhea";
+  if (const std::string home = environment("HOME"); !home.empty())
+    return fs::path(home) / ".cache/rhea";
+  throw Error(
+      "there is no folder for compiled plugins: set RHEA_CACHE_DIR, XDG_CACHE_HOME or HOME");
+}
+
+fs::path compiled(const fs::path& source) {
+  const Key key = make_key(source);
+  if (const auto library = find_entry(key)) {
+    std::error_code ignored;  // a cache that cannot be written is as good
+    fs::last_write_time(key.file(".record"), fs::file_time_type::clock::now(), ignored);
+    return *library;
+  }
+  std::error_code error;  // Lock says what is wrong with the folder
+  fs::create_directories(plugins_folder(), error);
+  const auto asked = fs::file_time_type::clock::now();
+  const Lock lock(key);
+  if (lock.waited()) {
+    if (const auto library = find_entry(key)) return *library;
+    const auto refused = fs::last_write_time(key.file(".failed"), error);
+    if (!error && refused >= asked) throw_refused(key, read_file(key.file(".failed")));
+  }
+  return compile(key);
+}
+
+std::vector<CacheEntry> cache_entries() {
+  std::vector<CacheEntry> entries;
+  std::error_code error;
+  for (const fs::directory_entry& file : fs::directory_iterator(plugins_folder(), error)) {
+    if (file.path().extension() != ".record") continue;
+    const auto record = read_record(file.path());
+    if (!record) continue;
+    const fs::path library = plugins_folder() / record->library;
+    const std::uintmax_t bytes = fs::file_size(library, error);
+    if (!error) entries.push_back({library, record->source, bytes, file.last_write_time()});
+  }
+  std::ranges::sort(entries, std::greater{}, &CacheEntry::used);
+  return entries;
+}
+
+Cleared clear_cache() {
+  Cleared cleared;
+  std::error_code error;
+  for (const fs::directory_entry& found : fs::directory_iterator(plugins_folder(), error)) {
+    const fs::path& path = found.path();
+    const std::string extension = path.extension().string();
+    const bool library = extension == ".so";
+    const bool workshop = path.stem().extension() == ".tmp";
+    if (!library && !workshop && extension != ".record" && extension != ".lock" &&
+        extension != ".failed")
+      continue;
+    const std::uintmax_t bytes = library ? fs::file_size(path, error) : 0;
+    if (fs::remove_all(path, error) == 0 || error || !library) continue;
+    ++cleared.entries;
+    cleared.bytes += bytes;
+  }
+  return cleared;
+}
+
+}  // namespace rhea::plugin

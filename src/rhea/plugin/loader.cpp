@@ -1,0 +1,194 @@
+#include "rhea/plugin/loader.h"
+
+#include <dlfcn.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+
+#include "rhea/base/error.h"
+#include "rhea/plugin/cache.h"
+#include "rhea/plugin/plugin.h"
+#include "rhea/plugin/shared_object.h"
+#include "rhea/plugin/throw_site.h"
+
+namespace rhea::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kConfigPrefix = "rhea_config_";
+constexpr const char* kPluginFunction = "rhea_plugin_register";
+
+bool is_source(const fs::path& file) {
+  const fs::path extension = file.extension();
+  return extension == ".cpp" || extension == ".cc" || extension == ".cxx";
+}
+
+// Runs a function of the user; what it throws becomes an Error that names the line.
+template <class F>
+auto call_user(const fs::path& file, std::string_view what, F&& function) {
+  const auto fail = [&](std::string_view message) {
+    const std::string site = throw_site();
+    throw Error("{}: {} threw: {}", site.empty() ? file.string() : site, what, message);
+  };
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    throw;  // has an exit code of its own
+  } catch (const std::exception& error) {
+    fail(error.what());
+  } catch (...) {
+    fail("something that is no std::exception");
+  }
+  __builtin_unreachable();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// Nothing of the library has run yet, not even its static initialisers.
+void check_stamps(const fs::path& library, const SharedObject& object) {
+  const std::string own_text = RHEA_PLUGIN_STAMP;
+  const std::vector<std::string> own = lines_of(own_text);
+  const auto mismatch = [&](std::string_view what, std::string_view found,
+                            std::string_view needed) {
+    throw Error(
+        "{} was built against another Rhea: its {} is {}, that of this program is {}; rebuild the "
+        "plugin against this Rhea",
+        library.string(), what, found, needed);
+  };
+  for (const std::string& stamp : object.stamps) {
+    if (stamp == own_text) continue;
+    const std::vector<std::string> found = lines_of(stamp);
+    if (found.size() != own.size() || found[0] != own[0])
+      mismatch("plugin format", found.empty() ? "unknown" : found[0], own[0]);
+    if (found[3] != own[3])
+      throw Error(
+          "{} was built by {}, this program by {}: their binary interfaces differ; rebuild the "
+          "plugin with {} (RHEA_CXX chooses the compiler of sources)",
+          library.string(), found[3], own[3], own[3]);
+    if (found[1] != own[1]) mismatch("version", found[1], own[1]);
+    mismatch("build", found[2], own[2]);
+  }
+}
+
+void* open_library(const fs::path& library) {
+  // All symbols now: a missing one is an error here, not in the middle of a run.
+  if (void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  const char* reason = ::dlerror();
+  throw Error(
+      "{} cannot be loaded: {}; link the plugin with what it uses beside Rhea (for a source: "
+      "RHEA_CXXFLAGS=-l...)",
+      library.string(), reason != nullptr ? reason : "unknown reason");
+}
+
+std::vector<config::ConfigEntry> read_configs(void* handle, const SharedObject& object,
+                                              const fs::path& file) {
+  std::vector<const ConfigEntry*> found;
+  for (const std::string& symbol : object.symbols)
+    if (symbol.starts_with(kConfigPrefix))
+      found.push_back(static_cast<const ConfigEntry*>(::dlsym(handle, symbol.c_str())));
+  std::ranges::sort(found, {}, &ConfigEntry::line);
+  std::vector<config::ConfigEntry> configs;
+  for (const ConfigEntry* entry : found)
+    configs.push_back({entry->name, entry->help, [entry, file] {
+                         return call_user(file, fmt::format("{}()", entry->name), entry->make);
+                       }});
+  return configs;
+}
+
+Module load(const fs::path& file) {
+  Module module{file, is_source(file) ? compiled(file) : file, {}};
+  const SharedObject object = read_shared_object(module.library);
+  if (object.stamps.empty() && !is_source(file))
+    throw Error(
+        "{} is no plugin of Rhea: it has no stamp. Build it from files that include "
+        "rhea/plugin/plugin.h and register with RHEA_CONFIG or RHEA_PLUGIN",
+        file.string());
+  check_stamps(module.library, object);
+  void* const handle = open_library(module.library);
+  watch_throws(module.library);
+  module.configs = read_configs(handle, object, file);
+  if (void* const function = ::dlsym(handle, kPluginFunction)) {
+    Plugin plugin(file.string());
+    call_user(file, "RHEA_PLUGIN", [&] { reinterpret_cast<void (*)(Plugin&)>(function)(plugin); });
+  } else if (module.configs.empty()) {
+    throw Error(
+        "{} registers nothing. Include \"rhea/plugin/plugin.h\" and write RHEA_CONFIG(my_run) "
+        "after "
+        "a function `rhea::TrainerConfig my_run()`, or RHEA_PLUGIN(p) {{ p.... }} for kernels, "
+        "overrides and the like",
+        file.string());
+  }
+  return module;
+}
+
+std::vector<fs::path> search_folders() {
+  std::vector<fs::path> folders = {fs::current_path()};
+  std::istringstream path(environment("RHEA_PLUGIN_PATH"));
+  for (std::string folder; std::getline(path, folder, ':');)
+    if (!folder.empty()) folders.emplace_back(folder);
+  return folders;
+}
+
+}  // namespace
+
+std::optional<fs::path> find_module(std::string_view name) {
+  std::vector<std::string> files = {std::string(name)};
+  if (!is_source(files[0]) && fs::path(files[0]).extension() != ".so")
+    files = {std::string(name) + ".cpp", std::string(name) + ".so"};
+  for (const fs::path& folder : search_folders()) {
+    std::vector<fs::path> found;
+    for (const std::string& file : files) {
+      std::error_code error;
+      const fs::path candidate = fs::absolute(folder / file).lexically_normal();
+      if (fs::is_regular_file(candidate, error)) found.push_back(candidate);
+    }
+    if (found.size() > 1)
+      throw Error("module '{}' may be {} or {}; say which", name, found[0].string(),
+                  found[1].string());
+    if (!found.empty()) return found[0];
+  }
+  return std::nullopt;
+}
+
+const Module& load_module(const fs::path& file) {
+  static std::mutex mutex;
+  static auto& modules = *new std::map<fs::path, std::unique_ptr<Module>>;
+  const std::lock_guard lock(mutex);
+  std::error_code error;
+  const fs::path real = fs::canonical(file, error);
+  std::unique_ptr<Module>& module = modules[error ? file : real];
+  if (!module) module = std::make_unique<Module>(load(fs::absolute(file)));
+  return *module;
+}
+
+std::vector<config::ConfigEntry> find_runs(std::string_view name,
+                                           const config::ConfigRegistry& registry) {
+  const auto file = find_module(name);
+  if (!file) {
+    std::vector<std::string> folders;
+    for (const fs::path& folder : search_folders()) folders.push_back(folder.string());
+    throw Error(
+        "Cannot load module '{}'. For shorthands, supported modules are: [{}]; a file of that name "
+        "(.cpp or .so) is in none of: {} (RHEA_PLUGIN_PATH adds folders)",
+        name, fmt::join(registry.modules(), ", "), fmt::join(folders, ", "));
+  }
+  const Module& module = load_module(*file);
+  if (module.configs.empty())
+    throw Error(
+        "module {} has no config function: write RHEA_CONFIG(my_run) after a function "
+        "`rhea::TrainerConfig my_run()`",
+        file->string());
+  return module.configs;
+}
+
+}  // namespace rhea::plugin

@@ -1,0 +1,39 @@
+// Finds, compiles, checks and loads plugins. A library that was loaded stays loaded: what it
+// registered lives in tables.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rhea/config/registry.h"
+
+namespace rhea::plugin {
+
+// A file of a user that is part of the process.
+struct Module {
+  // The .cpp or .so that was found, absolute: the origin of what it registers.
+  std::filesystem::path file;
+  std::filesystem::path library;             // what was loaded
+  std::vector<config::ConfigEntry> configs;  // its RHEA_CONFIGs in the order of the source
+};
+
+// The file behind a name: itself where it ends in .cpp, .cc, .cxx or .so, else <name>.cpp or
+// <name>.so; in the working folder, then in the folders of RHEA_PLUGIN_PATH (separated by colons).
+// Nothing where there is none; throws Error where a folder has both.
+std::optional<std::filesystem::path> find_module(std::string_view name);
+
+// Compiles the file where it is a source and the cache has no entry, checks what it was built
+// against, loads it and calls its RHEA_PLUGIN function. The same file a second time is the same
+// module. Throws Error: it does not compile, it was built against another Rhea or by another
+// toolchain, it needs symbols that there are not, its function threw (with the line).
+const Module& load_module(const std::filesystem::path& file);
+
+// What `--module name` means where no built-in module has that name: the runs of a user's file
+// (config::ModuleFinder). Throws Error where no file is found, naming the modules there are and the
+// places, or where the file has no RHEA_CONFIG.
+std::vector<config::ConfigEntry> find_runs(std::string_view name,
+                                           const config::ConfigRegistry& registry);
+
+}  // namespace rhea::plugin

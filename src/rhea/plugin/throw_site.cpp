@@ -1,0 +1,142 @@
+// Interposes __cxa_throw: this library comes before libstdc++ in the search order of the dynamic
+// linker.
+#include "rhea/plugin/throw_site.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <vector>
+
+#include "rhea/base/error.h"
+#include "rhea/plugin/run_program.h"
+#include "rhea/plugin/toolchain.h"
+
+namespace rhea::plugin {
+namespace {
+
+struct Throw {
+  const void* exception = nullptr;
+  std::array<void*, 64> frames{};
+  int num_frames = 0;
+};
+
+// The last throws of all threads: an exception may be reported by another thread than the one that
+// threw it, and after others that were caught.
+struct Watch {
+  std::atomic<bool> on = false;
+  std::mutex mutex;
+  std::vector<std::string> libraries;
+  std::array<Throw, 16> last;
+  size_t next = 0;
+};
+
+Watch& watch() {
+  static Watch* const made = new Watch;  // threads may throw while the process ends
+  return *made;
+}
+
+void remember(const void* exception) {
+  Throw now;
+  now.exception = exception;
+  now.num_frames = ::backtrace(now.frames.data(), static_cast<int>(now.frames.size()));
+  const std::lock_guard lock(watch().mutex);
+  watch().last[watch().next++ % watch().last.size()] = now;
+}
+
+// The exception object that is being handled, as __cxa_throw got it.
+const void* current_exception_object() {
+  const std::exception_ptr current = std::current_exception();
+  const void* object = nullptr;
+  std::memcpy(&object, &current, sizeof object);  // an exception_ptr is that pointer
+  return object;
+}
+
+std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+  return status == 0 ? text.get() : name;
+}
+
+bool is_users(const std::string& file) {
+  if (file.empty() || file.starts_with("?") || file.starts_with("/usr/")) return false;
+  return std::ranges::none_of(header_folders(), [&](const std::filesystem::path& folder) {
+    return file.starts_with((folder / "rhea").string() + "/");
+  });
+}
+
+// addr2line prints two lines a frame, the innermost of the inlined ones first: function, file:line.
+std::string line_of(const std::string& library, uintptr_t offset) {
+  const ProgramResult result =
+      run_program({"addr2line", "-Cfie", library, fmt::format("{:#x}", offset)});
+  if (result.status != 0) return "";
+  std::istringstream lines(result.output);
+  for (std::string function, place; std::getline(lines, function) && std::getline(lines, place);) {
+    place = place.substr(0, place.find(" (discriminator"));
+    const size_t colon = place.rfind(':');
+    if (colon == std::string::npos || place.substr(colon + 1) == "?") continue;
+    if (is_users(place.substr(0, colon))) return place;
+  }
+  return "";
+}
+
+std::string describe(void* address) {
+  Dl_info info{};
+  if (::dladdr(address, &info) == 0 || info.dli_fname == nullptr) return "";
+  if (std::ranges::find(watch().libraries, info.dli_fname) == watch().libraries.end()) return "";
+  // The address is that of the next instruction, which may belong to the next line.
+  const auto offset =
+      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(info.dli_fbase) - 1;
+  try {
+    if (std::string line = line_of(info.dli_fname, offset); !line.empty()) return line;
+  } catch (const Error&) {
+    // No addr2line: the name of the function has to do.
+  }
+  if (info.dli_sname == nullptr) return "";
+  return fmt::format("{} in {}", demangled(info.dli_sname), info.dli_fname);
+}
+
+}  // namespace
+
+void watch_throws(const std::filesystem::path& library) {
+  const std::lock_guard lock(watch().mutex);
+  watch().libraries.push_back(library.string());
+  watch().on = true;
+}
+
+std::string throw_site() {
+  if (!watch().on) return "";
+  const void* const exception = current_exception_object();
+  const std::lock_guard lock(watch().mutex);
+  for (size_t back = 1; back <= watch().last.size(); ++back) {
+    const Throw& one = watch().last[(watch().next - back) % watch().last.size()];
+    if (exception == nullptr || one.exception != exception) continue;
+    for (int i = 0; i < one.num_frames; ++i)
+      if (std::string site = describe(one.frames[static_cast<size_t>(i)]); !site.empty())
+        return site;
+    return "";
+  }
+  return "";
+}
+
+}  // namespace rhea::plugin
+
+// The declaration is the one that GCC has built in.
+extern "C" [[noreturn, gnu::visibility("default")]] void __cxa_throw(void* exception, void* type,
+                                                                     void (*destroy)(void*)) {
+  using Function = void (*)(void*, void*, void (*)(void*));
+  static const auto next = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "__cxa_throw"));
+  if (rhea::plugin::watch().on) rhea::plugin::remember(exception);
+  next(exception, type, destroy);
+  __builtin_unreachable();
+}

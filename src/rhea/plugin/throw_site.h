@@ -1,0 +1,18 @@
+// Where in a plugin an exception came from. While a plugin is loaded, every throw of the process
+// leaves the calls that led to it; the line is looked up only when somebody reports the exception.
+#pragma once
+#include <filesystem>
+#include <string>
+
+namespace rhea::plugin {
+
+// From now on throws are remembered, and frames inside `library` are those of a plugin.
+void watch_throws(const std::filesystem::path& library);
+
+// Inside a handler: "my_runs.cpp:12" for the innermost line of a plugin that
+// led to the exception being handled; "" where no plugin was involved. Lines come from the line
+// table of the plugin through addr2line; without it the text is the name of the function and of the
+// library.
+std::string throw_site();
+
+}  // namespace rhea::plugin
