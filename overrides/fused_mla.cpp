@@ -8,6 +8,7 @@
 
 #include "rhea/nn/joined_linear.h"
 #include "rhea/nn/mla.h"
+#include "rhea/ops/ops.h"
 #include "rhea/plugin/plugin.h"
 
 namespace {

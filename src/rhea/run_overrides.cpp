@@ -1,14 +1,37 @@
 #include "rhea/run_overrides.h"
 
+#include <filesystem>
+
+#include "rhea/base/error.h"
 #include "rhea/config/override.h"
 #include "rhea/plugin/loader.h"
+#include "rhea/plugin/toolchain.h"
 
 namespace rhea {
 namespace {
 
-// What a module registers bears the name of its file.
-std::optional<std::string> load_module(const std::string& name) {
-  const auto file = plugin::find_module(name);
+namespace fs = std::filesystem;
+
+// A source in overrides/, which lies beside Rhea's headers or is installed under share/.
+std::optional<fs::path> find_example(const std::string& module) {
+  std::vector<fs::path> folders;
+  try {
+    folders = plugin::header_folders();
+  } catch (const Error&) {
+    return std::nullopt;  // Rhea is not installed, only its program is here
+  }
+  for (const fs::path& folder : folders)
+    for (const char* place : {"overrides", "../share/rhea/overrides"}) {
+      const fs::path file = (folder / place / (module + ".cpp")).lexically_normal();
+      std::error_code error;
+      if (fs::is_regular_file(file, error)) return file;
+    }
+  return std::nullopt;
+}
+
+std::optional<std::string> load(const std::string& module) {
+  auto file = plugin::find_module(module);
+  if (!file) file = find_example(module);
   if (!file) return std::nullopt;
   return plugin::load_module(*file).file.string();
 }
@@ -19,7 +42,7 @@ void apply_overrides(TrainerConfig& config) {
   OverrideConfig& section = config.override;
   if (section.applied) return;
   const auto applied =
-      config::apply_overrides(config, section.imports, config::override_registry(), load_module);
+      config::apply_overrides(config, section.imports, config::override_registry(), load);
   section.active = applied.names();
   section.applied = true;
 }

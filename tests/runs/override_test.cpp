@@ -1,5 +1,5 @@
 // Overrides in whole runs: the uses that the spec promises.
-#include <numeric>
+#include <fstream>
 
 #include "rhea/base/log.h"
 #include "rhea/cli/dispatch.h"
@@ -7,6 +7,7 @@
 #include "rhea/config/override_registry.h"
 #include "rhea/models/registry.h"
 #include "rhea/nn/attention.h"
+#include "rhea/nn/moe.h"
 #include "rhea/ops/ops.h"
 #include "tests/runs/run_test.h"
 
@@ -63,6 +64,29 @@ struct RenamingFeedForward {
   };
 };
 
+// Other types with the stock computation.
+struct MyAttention {
+  struct Config : nn::Attention::Config {};
+};
+struct MyExperts {
+  struct Config : nn::SplitExperts::Config {};
+};
+
+constexpr const char* kGptOss = R"({"architectures": ["GptOssForCausalLM"],
+ "model_type": "gpt_oss", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2,
+ "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "num_local_experts": 4,
+ "num_experts_per_tok": 2, "sliding_window": 16,
+ "layer_types": ["sliding_attention", "full_attention"], "vocab_size": 2048,
+ "hidden_act": "silu", "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "attention_bias": true,
+ "max_position_embeddings": 4096, "tie_word_embeddings": false, "swiglu_limit": 7.0})";
+constexpr const char* kQwen3Moe = R"({"architectures": ["Qwen3MoeForCausalLM"],
+ "model_type": "qwen3_moe", "hidden_size": 32, "intermediate_size": 32,
+ "moe_intermediate_size": 16, "num_hidden_layers": 6, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2,
+ "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": [], "vocab_size": 2048,
+ "hidden_act": "silu", "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
+ "max_position_embeddings": 4096, "tie_word_embeddings": false, "attention_bias": false})";
+
 void register_overrides() {
   static const bool kOnce = [] {
     auto& r = config::override_registry();
@@ -90,6 +114,19 @@ void register_overrides() {
           return derive<RenamingFeedForward::Config>(stock);
         },
         "test");
+    r.add<nn::Attention::Config>(
+        "my_attention", {},
+        [](const nn::Attention::Config& stock) { return derive<MyAttention::Config>(stock); },
+        "test");
+    for (const auto& [name, globs] :
+         {std::pair<const char*, std::vector<std::string>>{"first_experts", {"layers.[0-3].*"}},
+          {"last_experts", {"layers.5.mlp.experts"}}})
+      r.add<nn::Experts::Config>(
+          name, {.fqns = globs},
+          [](const nn::Experts::Config& stock) {
+            return derive<MyExperts::Config>(dynamic_cast<const nn::SplitExperts::Config&>(stock));
+          },
+          "test");
     r.add<AdamW::Config>(
         "no_decay", {},
         [](AdamW::Config stock) {
@@ -122,6 +159,15 @@ class Overrides : public RunTest {
     testing::internal::CaptureStderr();
     const int code = cli::guarded([&] { return cli::dispatch(words); });
     return {code, testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr()};
+  }
+  // A plan of the Transformers backend for another config.json.
+  Outcome plan_of(const char* config_json, const Words& imports) {
+    std::ofstream(temp_.path() / "config.json") << config_json;
+    return here(
+        support::join({"plan", "--module", "hf", "--config", "transformers_modeling_backend_full",
+                       "--hf_assets_path=" + temp_.path().string(), "--training.seq_len=64",
+                       "--override.imports"},
+                      imports));
   }
   support::RunResult trained(const Words& more, const char* folder) {
     Words words = support::join(support::with_option(small_, "--training.steps=3"), more);
@@ -213,6 +259,28 @@ TEST_F(Overrides, WorkOnTheTransformersBackend) {
   ASSERT_EQ(plan.code, 0) << plan.output;
   EXPECT_THAT(plan.output, HasSubstr("[Override] my_rope: model_spec.model.layers.1.self_attn.rope "
                                      "CosSinRoPE.Config -> MyRoPE.Config"));
+}
+
+TEST_F(Overrides, AttentionWithSinksAndAWindowLeavesTheExpertsAlone) {
+  const auto plan = plan_of(kGptOss, {"my_attention"});
+  ASSERT_EQ(plan.code, 0) << plan.output;
+  EXPECT_THAT(plan.output, HasSubstr("[Override] my_attention: model_spec.model.layers.0.self_attn "
+                                     "Attention.Config -> MyAttention.Config"));
+  EXPECT_EQ(count(plan.output, "[Override]"), 2U);
+  // Same parameters, sinks included.
+  EXPECT_EQ(count(plan.output, "leaves out"), 0U);
+  EXPECT_EQ(count(plan.output, "adds parameters"), 0U);
+}
+
+TEST_F(Overrides, ExpertsOfSomeLayersAndStockElsewhere) {
+  const auto first = plan_of(kQwen3Moe, {"first_experts"});
+  ASSERT_EQ(first.code, 0) << first.output;
+  EXPECT_THAT(first.output, HasSubstr("Applied 4 override(s)"));
+  const auto both = plan_of(kQwen3Moe, {"last_experts", "first_experts"});
+  ASSERT_EQ(both.code, 0) << both.output;
+  EXPECT_THAT(both.output, HasSubstr("[Override] last_experts: model_spec.model.layers.5.mlp."
+                                     "experts SplitExperts.Config -> MyExperts.Config"));
+  EXPECT_THAT(both.output, HasSubstr("Applied 5 override(s)"));
 }
 
 TEST_F(Overrides, AResumeWithoutThemWarns) {

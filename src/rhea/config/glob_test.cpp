@@ -1,3 +1,4 @@
+// Which texts a glob describes.
 #include "rhea/config/glob.h"
 
 #include <gtest/gtest.h>

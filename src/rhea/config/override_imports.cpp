@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "rhea/base/log.h"
+
 namespace rhea::config {
 namespace {
 
@@ -35,7 +37,7 @@ class Resolver {
       const std::string module = target.substr(0, colon);
       return {named(target, loaded(target, module), module, target.substr(colon + 1))};
     }
-    if (const auto origin = try_load(target, target)) return all_of(target, *origin);
+    if (const auto origin = try_load(target, target)) return all_of(*origin);
     if (const size_t dot = target.rfind('.'); dot != std::string::npos) {
       const std::string module = target.substr(0, dot);
       if (const auto origin = try_load(target, module))
@@ -78,15 +80,13 @@ class Resolver {
     not_found(target, module);
   }
 
-  std::vector<std::string> all_of(const std::string& target, const std::string& origin) const {
+  std::vector<std::string> all_of(const std::string& origin) const {
     std::vector<std::string> names;
     for (const Override& override : registry_.overrides())
       if (override.origin == origin) names.push_back(override.name);
     if (names.empty())
-      throw Error(
-          "override.imports target '{}' names no registered override. {} registers none: it needs "
-          "RHEA_PLUGIN(p) {{ p.override<Target::Config>(...); }}",
-          target, origin);
+      log::info("override",
+                "{} registers no override; the rest of it (kernels, ops, ...) is active", origin);
     return names;
   }
 
@@ -117,7 +117,13 @@ std::vector<ActiveOverride> resolve_imports(std::span<const std::string> imports
   std::vector<std::pair<std::string, std::string>> named;  // override, arguments
   for (const std::string& text : imports) {
     const Entry entry = parse(text);
-    for (const std::string& name : resolver.names_of(entry.target)) {
+    const auto names = resolver.names_of(entry.target);
+    if (names.empty() && !entry.arguments.empty())
+      throw Error(
+          "override.imports target '{}' names no registered override. Its module registers none, "
+          "so nothing takes the arguments {}",
+          entry.target, entry.arguments);
+    for (const std::string& name : names) {
       const auto same = [&](const auto& other) { return other.first == name; };
       if (std::ranges::any_of(named, same))
         throw Error("Override '{}' is named by two entries. List it once.", name);

@@ -21,7 +21,8 @@ struct ActiveOverride {
   std::string arguments;
 };
 
-// Entries are `module` (a file or name: every override of it), `module:name`, `module.name`, or the
+// Entries are `module` (a file or name: every override of it; it may have none, as a module of
+// kernels has), `module:name`, `module.name`, or the
 // name of an override that this program registered itself; then `={"json": 1}`. A module is looked
 // for before a name. Throws Error with the text of the spec for what cannot be found, is named
 // twice or has arguments that do not fit. The overrides lie in the registry, which may grow while

@@ -214,6 +214,12 @@ TEST(Override, ReplacesEveryNodeOfItsTypeAndSaysSo) {
   EXPECT_EQ(layer(out.run, 1).qkv->replaced, nullptr);
 }
 
+TEST(Override, AModuleMayHaveKernelsOnly) {
+  const auto out = apply({"empty"});
+  EXPECT_THAT(out.log, AllOf(HasSubstr("empty.cpp registers no override"),
+                             HasSubstr("Applied 0 override(s)")));
+}
+
 TEST(Override, NothingHappensUnlessItIsNamed) {
   const auto out = apply({});
   EXPECT_EQ(out.log, "");
@@ -336,9 +342,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadImport{"NoSuchNameWithADot",
                   {"kernels.rope"},
                   {"override.imports target 'kernels.rope' names no registered override."}},
-        BadImport{"ModuleWithoutOverrides",
-                  {"empty"},
-                  {"override.imports target 'empty' names no registered override.", "p.override<"}},
+        BadImport{"ArgumentsForAModuleWithoutOverrides",
+                  {R"(empty={"block": 1})"},
+                  {"override.imports target 'empty' names no registered override."}},
         BadImport{"NamedTwice",
                   {"kernels:my_rope", "kernels.my_rope"},
                   {"Override 'my_rope' is named by two entries. List it once."}},
