@@ -46,7 +46,14 @@ struct FusedGroupedExperts {
     Value joined_weight(Trace& trace) const {
       const rhea::nn::Shape joined = {num_experts, 2 * hidden_dim, dim}, one = {hidden_dim, dim};
       std::vector<Trace::BlockSpec> parts;
-      for (int64_t e = 0; e < num_experts; ++e)
+      const rhea::nn::Shape all = {num_experts, hidden_dim, dim};
+      if (names->stacked) {
+        for (const auto& [name, init, row] :
+             {std::tuple{names->w1, &w1_init, int64_t{0}}, {names->w3, &w3_init, hidden_dim}})
+          parts.push_back({fmt::format("{}.{}", names->experts, name), all, init->init(),
+                           rhea::nn::stored_in(joined, {0, row, 0}, all)});
+      }
+      for (int64_t e = 0; e < num_experts && !names->stacked; ++e)
         for (const auto& [name, init, row] :
              {std::tuple{names->w1, &w1_init, int64_t{0}}, {names->w3, &w3_init, hidden_dim}})
           parts.push_back({fmt::format("{}.{}.{}.weight", names->experts, e, name), one,

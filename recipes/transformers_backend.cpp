@@ -1,4 +1,6 @@
 // Runs of published model folders, structure from config.json.
+#include "recipes/transformers_backend.h"
+
 #include "recipes/recipes.h"
 #include "rhea/models/registry.h"
 
@@ -8,7 +10,18 @@ namespace {
 constexpr const char* kDebugFolder = "./tests/assets/qwen3_debugmodel";
 constexpr const char* kMoeDebugFolder = "./tests/assets/qwen3_moe_debugmodel";
 
-TrainerConfig full() {
+// Any published config in debug sizes; by default one of the tree, so that no other file is needed.
+TrainerConfig debug_run(const char* folder) {
+  TrainerConfig c = transformers_modeling_backend_full();
+  c.hf_model = folder;
+  c.metrics.log_freq = 1;
+  c.validator.dataloader->dataset = "debug_text_validation";
+  return c;
+}
+
+}  // namespace
+
+TrainerConfig transformers_modeling_backend_full() {
   TrainerConfig c;
   c.model_spec = models::deferred_spec("transformers_modeling_backend");
   c.optimizer = default_adamw(8e-4);
@@ -24,23 +37,14 @@ TrainerConfig full() {
   return c;
 }
 
-TrainerConfig full_moe() {
-  TrainerConfig c = full();
+TrainerConfig transformers_modeling_backend_full_moe() {
+  TrainerConfig c = transformers_modeling_backend_full();
   c.lr_scheduler.warmup_steps = 200;
   c.training.steps = 1000;
   return c;
 }
 
-// Any published config in debug sizes; by default one of the tree, so that no other file is needed.
-TrainerConfig debug_run(const char* folder) {
-  TrainerConfig c = full();
-  c.hf_model = folder;
-  c.metrics.log_freq = 1;
-  c.validator.dataloader->dataset = "debug_text_validation";
-  return c;
-}
-
-TrainerConfig debugmodel() {
+TrainerConfig transformers_modeling_backend_debugmodel() {
   TrainerConfig c = debug_run(kDebugFolder);
   c.hf_overrides.dim = 256;
   c.hf_overrides.n_layers = 2;
@@ -49,7 +53,7 @@ TrainerConfig debugmodel() {
   return c;
 }
 
-TrainerConfig debugmodel_moe() {
+TrainerConfig transformers_modeling_backend_debugmodel_moe() {
   TrainerConfig c = debug_run(kMoeDebugFolder);
   c.hf_overrides.dim = 2048;
   c.hf_overrides.n_layers = 4;
@@ -62,17 +66,18 @@ TrainerConfig debugmodel_moe() {
   return c;
 }
 
-}  // namespace
-
 void register_transformers_backend(config::ConfigRegistry& registry) {
   constexpr const char* kModule = "transformers_modeling_backend";
-  registry.add(kModule, "transformers_modeling_backend_full", full,
+  registry.add(kModule, "transformers_modeling_backend_full", transformers_modeling_backend_full,
                "the model of hf_model or hf_assets_path");
-  registry.add(kModule, "transformers_modeling_backend_debugmodel", debugmodel,
+  registry.add(kModule, "transformers_modeling_backend_debugmodel",
+               transformers_modeling_backend_debugmodel,
                "the same cut to 2 layers of width 256; by default a Qwen3 of this tree");
-  registry.add(kModule, "transformers_modeling_backend_full_moe", full_moe,
+  registry.add(kModule, "transformers_modeling_backend_full_moe",
+               transformers_modeling_backend_full_moe,
                "a published mixture of experts, longer warm-up");
-  registry.add(kModule, "transformers_modeling_backend_debugmodel_moe", debugmodel_moe,
+  registry.add(kModule, "transformers_modeling_backend_debugmodel_moe",
+               transformers_modeling_backend_debugmodel_moe,
                "the same cut to 4 layers of 8 experts; by default a Qwen3 of this tree");
   registry.add_alias("hf", kModule);
 }

@@ -1,6 +1,7 @@
 #include "rhea/parameter_tensors.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "rhea/base/error.h"
 #include "rhea/models/decoder_sizes.h"
@@ -65,6 +66,24 @@ void StockTensors::scatter() {
   }
 }
 
+std::vector<checkpoint::HfPart> published_parts(std::span<const models::KeyRule> rules,
+                                                const std::string& native,
+                                                std::span<const int64_t> shape, int64_t head_dim) {
+  const auto key = models::to_hf(rules, native);
+  if (!key) throw Error("parameter {} has no Hugging Face name", native);
+  const std::vector<int64_t> whole(shape.begin(), shape.end());
+  if (key->form == models::KeyForm::permuted)
+    return {{key->name, whole, checkpoint::half_split_rows(shape[0], head_dim)}};
+  if (key->form != models::KeyForm::sliced) return {{key->name, whole}};
+  std::vector<checkpoint::HfPart> slices;
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    std::vector<int64_t> rows(static_cast<size_t>(shape[1]));
+    std::iota(rows.begin(), rows.end(), i * shape[1]);
+    slices.push_back({key->slice(i), {whole.begin() + 1, whole.end()}, std::move(rows)});
+  }
+  return slices;
+}
+
 checkpoint::KeyMap published_key_map(const nn::Decoder::Config& model) {
   checkpoint::KeyMap map = checkpoint::identity_key_map();
   const nn::DecoderNames& names =
@@ -95,10 +114,9 @@ checkpoint::KeyMap make_key_map(const ModelSpec& spec) {
   map.to_hf = [rules = family.key_rules, head_dim](const std::string& native,
                                                    std::span<const int64_t> shape) {
     const auto key = models::to_hf(rules, native);
-    if (!key) throw Error("parameter {} has no Hugging Face name", native);
-    checkpoint::HfPart part{key->name, {shape.begin(), shape.end()}};
-    if (key->permuted) part.rows = checkpoint::half_split_rows(shape[0], head_dim);
-    return std::vector{part};
+    return key && key->form == models::KeyForm::absent
+               ? std::vector<checkpoint::HfPart>()
+               : published_parts(rules, native, shape, head_dim);
   };
   return map;
 }

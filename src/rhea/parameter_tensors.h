@@ -3,12 +3,14 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rhea/components/checkpoint/key_map.h"
 #include "rhea/components/checkpoint/named_tensor.h"
 #include "rhea/config/trainer_config.h"
+#include "rhea/models/key_rules.h"
 #include "rhea/nn/decoder.h"
 
 namespace rhea {
@@ -42,6 +44,11 @@ class StockTensors {
   std::vector<Piece> pieces_;
 };
 
+// The published tensors that make up `native` of this shape, which `rules` must cover; `head_dim`
+// is that of permuted rows. Also for a parameter that files do not hold (KeyForm::absent).
+std::vector<checkpoint::HfPart> published_parts(std::span<const models::KeyRule> rules,
+                                                const std::string& native,
+                                                std::span<const int64_t> shape, int64_t head_dim);
 // Of a model whose parameters have the names of published files.
 checkpoint::KeyMap published_key_map(const nn::Decoder::Config& model);
 // Of a run's model: the key rules of its family, where it has any.

@@ -1,6 +1,7 @@
 // Loading goes through the same import as initial_load_in_hf, so the same rules hold.
 #include "rhea/published_model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -11,6 +12,7 @@
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/key_rules.h"
 #include "rhea/models/registry.h"
+#include "rhea/nn/moe.h"
 #include "rhea/parameter_tensors.h"
 
 namespace rhea {
@@ -18,19 +20,45 @@ namespace {
 
 using checkpoint::NamedTensor;
 
-// One tensor of a checkpoint into `target`, whose rows may lie in another order.
-void read_tensor(const checkpoint::StepReader& reader, const std::string& native, bool permuted,
-                 int64_t head_dim, const NamedTensor& target) {
-  if (!permuted) return reader.read({native, target.dtype, target.shape, target.data});
-  std::vector<std::byte> bytes(static_cast<size_t>(target.num_bytes()));
-  reader.read({native, target.dtype, target.shape, bytes.data()});
-  const checkpoint::HfPart part{target.name, target.shape,
-                                checkpoint::half_split_rows(target.shape[0], head_dim)};
-  const checkpoint::HfRows rows(part, native, target.num_bytes(), dtype_size(target.dtype));
-  rows.for_each(part, [&](int64_t hf, int64_t row) {
-    std::memcpy(target.writable_bytes().data() + hf * rows.row_bytes,
-                bytes.data() + row * rows.row_bytes, static_cast<size_t>(rows.row_bytes));
+using checkpoint::HfPart;
+
+// One tensor of a checkpoint into `targets`, one for each of the parts that it is published as.
+void read_tensor(const checkpoint::StepReader& reader, const std::string& native,
+                 const std::vector<int64_t>& shape, const std::vector<HfPart>& parts,
+                 const std::vector<const NamedTensor*>& targets) {
+  const DType dtype = targets.front()->dtype;
+  if (parts.size() == 1 && parts[0].rows.empty())
+    return reader.read({native, dtype, shape, targets[0]->data});
+  NamedTensor whole{native, dtype, shape};
+  std::vector<std::byte> bytes(static_cast<size_t>(whole.num_bytes()));
+  whole.data = bytes.data();
+  reader.read(whole);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const checkpoint::HfRows rows(parts[i], native, whole.num_bytes(), dtype_size(dtype));
+    rows.for_each(parts[i], [&](int64_t hf, int64_t row) {
+      std::memcpy(targets[i]->writable_bytes().data() + hf * rows.row_bytes,
+                  bytes.data() + row * rows.row_bytes, static_cast<size_t>(rows.row_bytes));
+    });
+  }
+}
+
+// The published decoder; its routers have a correction bias where the checkpoint holds one that
+// published files have no key for, so that tokens go where they went in training.
+nn::Decoder::Config decoder_of(const ModelFolder& files, const nn::Decoder::Config& published) {
+  nn::Decoder::Config decoder = published;
+  if (!files.is_native) return decoder;
+  const checkpoint::StepReader reader(files.path);
+  const auto rules = models::find_family(files.family).key_rules;
+  const auto& stored = reader.manifest().tensors;
+  const bool balanced = std::any_of(stored.begin(), stored.end(), [&](const auto& tensor) {
+    const auto key = models::to_hf(rules, tensor.first);
+    return key && key->form == models::KeyForm::absent;
   });
+  for (auto& layer : decoder.layers) {
+    auto* mixture = layer->feed_forward.template as<nn::MoE::Config>();
+    if (balanced && mixture != nullptr) mixture->router->correction_bias = true;
+  }
+  return decoder;
 }
 
 // The weights of a checkpoint, under native names, into `targets`, under Hugging Face's. Strict, as
@@ -44,14 +72,19 @@ void import_native(const ModelFolder& files, const nn::Decoder::Config& decoder,
   for (const NamedTensor& target : targets) missing[target.name] = &target;
   for (const auto& [native, stored] : reader.manifest().tensors) {
     if (checkpoint::is_optimizer_state(native)) continue;
-    const auto key = rules.empty() ? models::PublishedKey{native}
-                                   : models::to_hf(rules, native).value_or(models::PublishedKey{});
-    const auto target = missing.find(key.name);
-    if (target == missing.end())
-      throw Error("{} holds '{}', which the model of {} does not have", files.path.string(), native,
-                  files.config_name);
-    read_tensor(reader, native, key.permuted, head_dim, *target->second);
-    missing.erase(target);
+    std::vector<HfPart> parts = {{native, stored.shape}};
+    if (models::to_hf(rules, native))
+      parts = published_parts(rules, native, stored.shape, head_dim);
+    std::vector<const NamedTensor*> found;
+    for (const HfPart& part : parts) {
+      const auto target = missing.find(part.name);
+      if (target == missing.end())
+        throw Error("{} holds '{}', which the model of {} does not have", files.path.string(),
+                    native, files.config_name);
+      found.push_back(target->second);
+      missing.erase(target);
+    }
+    read_tensor(reader, native, stored.shape, parts, found);
   }
   if (!missing.empty())
     throw Error("{} holds nothing for '{}'", files.path.string(), missing.begin()->first);
@@ -62,7 +95,7 @@ void import_native(const ModelFolder& files, const nn::Decoder::Config& decoder,
 PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool* pool)
     : files_(find_model(folder)),
       published_(models::hf::parse_config(files_.config_json, files_.config_name)),
-      decoder_(published_.decoder),
+      decoder_(decoder_of(files_, published_.decoder)),
       memory_(decoder_) {
   models::hf::log_notes(published_, files_.config_name);
   if (files_.is_native)

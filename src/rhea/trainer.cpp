@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 
 #include "rhea/base/log.h"
 #include "rhea/base/text.h"
@@ -31,7 +33,26 @@ class Stopwatch {
 };
 
 train_step::Batch view(const data::Batch& batch) {
-  return {batch.input.data(), batch.labels.data(), batch.positions.data()};
+  return {batch.input.data(), batch.labels.data(), batch.positions.data(), batch.is_token.data()};
+}
+
+// Of each layer with balanced experts: the tokens of its fullest expert over the mean. Every token
+// gets its experts here.
+std::vector<metrics::Metric> load_metrics(const train_step::TrainStep& step) {
+  std::vector<metrics::Metric> metrics;
+  for (size_t i = 0; i < step.loads().size(); ++i) {
+    const auto& load = step.loads()[i];
+    const std::span counts(static_cast<const int32_t*>(load.data),
+                           static_cast<size_t>(ir::num_elements(load.type.shape)));
+    const auto sum = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+    const std::string& bias = step.graphs().balances[i].bias;
+    const double most = std::ranges::max(counts);
+    metrics.push_back(
+        {fmt::format("moe/max_over_mean_load/{}", bias.substr(0, bias.rfind('.'))),
+         sum == 0 ? 0 : most * static_cast<double>(counts.size()) / static_cast<double>(sum)});
+  }
+  if (!metrics.empty()) metrics.push_back({"moe/tokens_dropped", 0});
+  return metrics;
 }
 
 }  // namespace
@@ -75,7 +96,7 @@ ExitCode Trainer::train() {
                       current_step_ == config_.training.steps;
     if (logs) {
       const metrics::StructuredLog::Span collecting(*events_, "collect_dist_metrics");
-      std::vector<metrics::Metric> rates;
+      std::vector<metrics::Metric> rates = result.loads;
       const auto& groups = step_->graphs().groups.groups;
       for (size_t i = 0; i < groups.size(); ++i) {
         const std::string suffix = groups.size() == 1 ? "" : fmt::format("/{}", i);
@@ -166,6 +187,7 @@ Trainer::StepResult Trainer::train_one_step() {
       result.loss += step_->forward_backward(view(batch), 1 / static_cast<double>(valid));
   }
   result.max_loss = result.loss;  // one rank: its own mean
+  result.loads = load_metrics(*step_);
   const metrics::StructuredLog::Span span(*events_, "optim");
   const Stopwatch watch(metrics_->times().optimizer);
   result.grad_norm = step_->gradient_norm();

@@ -41,6 +41,7 @@ class Trainer {
   struct StepResult {
     double loss = 0, max_loss = 0, grad_norm = 0;
     bool updated = false;
+    std::vector<metrics::Metric> loads;  // of experts
   };
 
   void build_model();

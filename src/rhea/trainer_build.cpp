@@ -190,11 +190,11 @@ void Trainer::build_model() {
   const auto options = step_options(config_);
   auto graphs = train_step::build_step_graphs(model, options);
   size_ = models::model_size(model, graphs.all_parameters(), config_.training.seq_len);
-  const std::string active = size_.num_active == size_.num_parameters
-                                 ? ""
-                                 : fmt::format(", {} of a token", with_commas(size_.num_active));
-  log::info(kLog, "Model {} size: {} total parameters{}", name, with_commas(size_.num_parameters),
-            active);
+  if (size_.num_sparse > 0)
+    log::info(kLog, "Total parameter count: dense {}, sparse {}, vision 0, active {}",
+              with_commas(size_.num_parameters - size_.num_sparse), with_commas(size_.num_sparse),
+              with_commas(size_.num_active));
+  log::info(kLog, "Model {} size: {} total parameters", name, with_commas(size_.num_parameters));
   if (!graphs.frozen.empty())
     log::info(kLog, "Trainable parameters: {} of {} ({:.3f}%)", with_commas(size_.num_trainable),
               with_commas(size_.num_parameters), size_.trainable_percent());

@@ -19,6 +19,7 @@ train_step::StepOptions step_options(const TrainerConfig& config) {
   options.trace.compute_dtype = options.trace.param_dtype == DType::bf16
                                     ? DType::bf16
                                     : parse_dtype(config.training.mixed_precision_param);
+  options.trace.force_load_balance = config.debug.moe_force_load_balance;
   options.loss = config.loss;
   options.accumulates = config::accumulation_steps(config, 1) > 1;
   options.validates = config.validator.enable;

@@ -28,10 +28,13 @@ Words with_option(Words words, const std::string& option) {
   return words;
 }
 
-RunResult train(const Words& words, const std::filesystem::path& dump_folder) {
+RunResult train(const Words& words, const std::filesystem::path& dump_folder,
+                const std::function<void(TrainerConfig&)>& change) {
   log::set_level(log::Level::error);
   RunResult result;
-  Trainer trainer(cli::run_config(join(words, {"--dump_folder=" + dump_folder.string()}), 1));
+  auto config = cli::run_config(join(words, {"--dump_folder=" + dump_folder.string()}), 1);
+  if (change) change(config);
+  Trainer trainer(std::move(config));
   result.code = trainer.train();
   result.rows = read_rows(dump_folder);
   const StockTensors tensors = checkpoint_tensors(trainer.step());

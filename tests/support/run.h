@@ -2,12 +2,17 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "rhea/base/error.h"
+
+namespace rhea {
+struct TrainerConfig;
+}
 
 namespace rhea::support {
 
@@ -29,8 +34,10 @@ struct RunResult {
 };
 
 // `rhea train` with these words inside this process, quiet. The words should ask for every step in
-// the metrics (--metrics.log_freq=1). What it throws reaches the caller.
-RunResult train(const Words& words, const std::filesystem::path& dump_folder);
+// the metrics (--metrics.log_freq=1). `change` is called with the finished config. What it throws
+// reaches the caller.
+RunResult train(const Words& words, const std::filesystem::path& dump_folder,
+                const std::function<void(TrainerConfig&)>& change = {});
 
 std::vector<StepRow> read_rows(const std::filesystem::path& dump_folder);
 

@@ -11,6 +11,7 @@
 #include "rhea/config/help.h"
 #include "rhea/model_rules.h"
 #include "rhea/models/registry.h"
+#include "rhea/nn/moe.h"
 #include "rhea/plugin/loader.h"
 #include "rhea/run_overrides.h"
 
@@ -69,6 +70,9 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool rea
     facts.n_kv_heads = attention->qkv_linear->n_kv_heads;
   }
   facts.ffn_hidden_dim = block.feed_forward->hidden_dim();
+  for (const auto& layer : model.layers)
+    if (const auto* mixture = layer->feed_forward.as<nn::MoE::Config>())
+      facts.num_experts = mixture->router->num_experts;
   check_model(config, facts.problems);
   return facts;
 }

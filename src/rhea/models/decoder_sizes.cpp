@@ -75,29 +75,72 @@ nn::Decoder::Config make_decoder(const DecoderSizes& sizes, const nn::DecoderNam
   return model;
 }
 
+nn::MoE::Config make_mixture(const DecoderSizes& sizes, const nn::MoeNames& names, const Init& w1,
+                             const Init& w2, const Init& w3) {
+  nn::MoE::Config made;
+  nn::Router::Config& router = *made.router;
+  router.names = &names;
+  router.num_experts = sizes.experts.num_experts;
+  router.top_k = sizes.experts.top_k;
+  router.normalize = sizes.experts.normalize;
+  router.gate = linear(sizes.dim, router.num_experts, false, w1);
+  made.load_balance_coeff = sizes.experts.load_balance_coeff;
+  router.correction_bias = made.load_balance_coeff.has_value();
+  nn::SplitExperts::Config experts;
+  experts.names = &names;
+  experts.num_experts = router.num_experts;
+  experts.top_k = router.top_k;
+  experts.dim = sizes.dim;
+  experts.hidden_dim = sizes.hidden_dim;
+  experts.w1_init = w1;
+  experts.w2_init = w2;
+  experts.w3_init = w3;
+  made.routed_experts->inner_experts = experts;
+  return made;
+}
+
+namespace {
+
+// Of a block whose feed-forward is a mixture in make_mixture's form.
+std::optional<ExpertSizes> experts_of(const nn::TransformerBlock::Config& block) {
+  const auto* mixture = block.feed_forward.as<nn::MoE::Config>();
+  if (mixture == nullptr) return {};
+  const auto* experts = mixture->routed_experts->inner_experts.as<nn::SplitExperts::Config>();
+  const nn::Router::Config& router = *mixture->router;
+  if (experts == nullptr || mixture->shared_experts || router.score != "softmax" ||
+      router.num_groups != 1 || router.gate->bias || router.scale != 1)
+    return {};
+  return ExpertSizes{router.num_experts, router.top_k, router.normalize,
+                     mixture->load_balance_coeff};
+}
+
+}  // namespace
+
 DecoderSizes sizes_of(const nn::Decoder::Config& model) {
   if (model.layers.empty()) throw Error("a model without layers has no sizes");
   const auto& block = *model.layers[0];
   const auto& attention = attention_of(block);
   const auto* qkv = attention.qkv_linear.as<nn::SplitQKV::Config>();
   const auto* feed_forward = block.feed_forward.as<nn::FeedForward::Config>();
-  if (qkv == nullptr || feed_forward == nullptr || !model.norm)
+  const auto experts = experts_of(block);
+  if (qkv == nullptr || (feed_forward == nullptr && !experts) || !model.norm)
     throw Error("the decoder is of no form that Llama or Qwen3 has");
   return {.dim = model.tok_embeddings->embedding_dim,
           .n_layers = static_cast<int64_t>(model.layers.size()),
           .n_heads = qkv->n_heads,
           .n_kv_heads = qkv->n_kv_heads,
           .head_dim = qkv->head_dim,
-          .hidden_dim = feed_forward->hidden_dim(),
+          .hidden_dim = block.feed_forward->hidden_dim(),
           .vocab_size = model.vocab_size(),
           .tied = model.tie_word_embeddings,
           .qk_norm = static_cast<bool>(attention.q_norm),
           .qkv_bias = qkv->wq->bias,
           .o_bias = attention.wo->bias,
-          .mlp_bias = feed_forward->w1->bias,
+          .mlp_bias = feed_forward != nullptr && feed_forward->w1->bias,
           .norm_eps = model.norm->eps,
           .fuse_qkv = qkv->fused,
-          .interleaved_rope = attention.rope.as<nn::ComplexRoPE::Config>() != nullptr};
+          .interleaved_rope = attention.rope.as<nn::ComplexRoPE::Config>() != nullptr,
+          .experts = experts.value_or(ExpertSizes())};
 }
 
 int64_t permuted_head_dim(const nn::Decoder::Config& model) {

@@ -1,17 +1,30 @@
 // From a family's sizes and rules to the tree of module configs, and back.
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "rhea/nn/decoder.h"
+#include "rhea/nn/moe.h"
 
 namespace rhea::models {
+
+// What a step moves the bias that balances experts by, where nothing else is said.
+inline constexpr double kLoadBalanceCoeff = 1e-3;
+
+// Experts in the place of every layer's feed-forward, as Qwen3 has them: softmax over all, no
+// shared ones.
+struct ExpertSizes {
+  int64_t num_experts = 0, top_k = 0;  // 0: dense
+  bool normalize = true;
+  std::optional<double> load_balance_coeff;
+};
 
 struct DecoderSizes {
   int64_t dim = 0;
   int64_t n_layers = 0;
   int64_t n_heads = 0, n_kv_heads = 0;
   int64_t head_dim = 0;    // 0: dim / n_heads
-  int64_t hidden_dim = 0;  // of the feed-forward
+  int64_t hidden_dim = 0;  // of the feed-forward, or of an expert
   int64_t vocab_size = 0;
   bool tied = false;
   bool qk_norm = false;
@@ -19,6 +32,7 @@ struct DecoderSizes {
   double norm_eps = 1e-5;
   bool fuse_qkv = true;
   bool interleaved_rope = false;
+  ExpertSizes experts;
 };
 
 // How each kind of matrix starts; layers count from 0. A tied matrix follows `head`.
@@ -40,7 +54,12 @@ nn::Init head_init(int64_t dim);
 nn::Decoder::Config make_decoder(const DecoderSizes& sizes, const nn::DecoderNames& names,
                                  const InitRules& init, const nn::RopeFields& rope);
 
-// The sizes of a decoder that make_decoder built. Throws Error for one of another form.
+// The experts of one layer under `names`, for the sizes of a decoder with some.
+nn::MoE::Config make_mixture(const DecoderSizes& sizes, const nn::MoeNames& names,
+                             const nn::Init& w1, const nn::Init& w2, const nn::Init& w3);
+
+// The sizes of a decoder that make_decoder built, with make_mixture's in its layers where it has
+// experts. Throws Error for one of another form.
 DecoderSizes sizes_of(const nn::Decoder::Config& model);
 // Head dim of projections whose rows are permuted in published files (KeyRule); 0 where there is no
 // attention of that form.

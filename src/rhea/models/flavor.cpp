@@ -5,6 +5,18 @@
 
 namespace rhea::models {
 
+void check_moe_comm_backend(std::string_view name) {
+  if (name == "standard") return;
+  if (name != "deepep" && name != "hybridep" && name != "minimal_async_ep")
+    throw Error(
+        "moe_comm_backend '{}' is unknown; known: standard, deepep, hybridep, minimal_async_ep",
+        name);
+  throw Error(
+      "moe_comm_backend '{}' is for experts on several ranks (expert_parallel_degree > 1); this "
+      "run has one: use standard",
+      name);
+}
+
 ModelSpec make_spec(std::string_view family, std::string_view flavor, nn::Decoder::Config model,
                     std::string_view attn_backend) {
   const bool masks =

@@ -24,6 +24,9 @@ const Flavor& find_flavor(std::string_view family, const std::array<Flavor, N>& 
   throw Error("{} has no flavor '{}'; flavors: {}", family, name, fmt::join(known, ", "));
 }
 
+// Throws Error for a name that is unknown, or that needs experts on several ranks.
+void check_moe_comm_backend(std::string_view name);
+
 // `attn_backend`: flex, varlen and flex_flash mask documents, sdpa is plain causal; another word is
 // an error.
 ModelSpec make_spec(std::string_view family, std::string_view flavor, nn::Decoder::Config model,

@@ -22,9 +22,10 @@ std::optional<std::string_view> match(std::string_view pattern, std::string_view
   return digits ? std::optional(number) : std::nullopt;
 }
 
-std::string fill(std::string_view pattern, std::string_view number) {
+std::string fill(std::string_view pattern, std::string_view hole, std::string_view number) {
   std::string text(pattern);
-  if (const auto hole = text.find("{}"); hole != std::string::npos) text.replace(hole, 2, number);
+  if (const auto at = text.find(hole); at != std::string::npos)
+    text.replace(at, hole.size(), number);
   return text;
 }
 
@@ -33,9 +34,13 @@ std::string fill(std::string_view pattern, std::string_view number) {
 std::optional<PublishedKey> to_hf(std::span<const KeyRule> rules, std::string_view native) {
   for (const KeyRule& rule : rules) {
     if (const auto number = match(rule.native, native))
-      return PublishedKey{fill(rule.hf, *number), rule.permuted};
+      return PublishedKey{fill(rule.hf, "{}", *number), rule.form};
   }
   return {};
+}
+
+std::string PublishedKey::slice(int64_t i) const {
+  return fill(name, kSliceNumber, std::to_string(i));
 }
 
 }  // namespace rhea::models

@@ -1,6 +1,7 @@
 // Names of the same tensor in native checkpoints and in published files: one table for loading and
 // for export, which both start from the native name.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,18 +9,31 @@
 
 namespace rhea::models {
 
-// "{}" stands for a layer number. `permuted`: rows of each head are half split in the file and
-// adjacent pairs here (the q and k projections of llama3); see half_split_rows in
-// components/checkpoint/key_map.h.
+// How the file holds a native tensor.
+enum class KeyForm {
+  same,
+  // Rows of each head are half split in the file and adjacent pairs here (the q and k projections
+  // of llama3); see half_split_rows in components/checkpoint/key_map.h.
+  permuted,
+  // One tensor for each index of dim 0, whose number is `kSliceNumber` in the name: experts.
+  sliced,
+  // Not at all. The name is the one of models/hf for it.
+  absent,
+};
+inline constexpr std::string_view kSliceNumber = "[]";
+
+// "{}" stands for a layer number.
 struct KeyRule {
   std::string_view native;
   std::string_view hf;
-  bool permuted = false;
+  KeyForm form = KeyForm::same;
 };
 
 struct PublishedKey {
   std::string name;
-  bool permuted = false;
+  KeyForm form = KeyForm::same;
+
+  std::string slice(int64_t i) const;  // the name with the number in it
 };
 
 // Empty when no rule covers the name.

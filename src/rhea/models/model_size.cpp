@@ -13,6 +13,7 @@ ModelSize model_size(const nn::Decoder::Config& model, const std::vector<nn::Par
     const int64_t active = count / parameter.share.of * parameter.share.used;
     size.num_parameters += count;
     size.num_active += active;
+    if (parameter.share.of > 1) size.num_sparse += count;
     const bool trained = nn::is_trainable(model.trainable, parameter);
     if (trained) size.num_trainable += count;
     // The untied table is looked up, not multiplied with.

@@ -8,6 +8,7 @@ namespace rhea::models {
 
 struct ModelSize {
   int64_t num_parameters = 0;
+  int64_t num_sparse = 0;     // in experts
   int64_t num_active = 0;     // that one token uses: of k of E experts
   int64_t num_trainable = 0;  // all but frozen ones
   // 6 N_mm + 6 L N (d_qk + d_v) S: no causal discount, no recomputation; N_mm are the active

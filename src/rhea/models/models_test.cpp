@@ -58,23 +58,59 @@ TEST(Models, Qwen3FlavorsHaveThePublishedSizes) {
   }
 }
 
+struct PublishedMoe {
+  std::string flavor;
+  int64_t parameters, active, flops, seq_len;
+};
+
+TEST(Models, Qwen3MoeFlavorsHaveThePublishedSizes) {
+  for (const auto& [flavor, parameters, active, flops, seq_len] :
+       {PublishedMoe{"debugmodel_moe", 315758848, 51517696, 1111266816, 4096},
+        {"30B-A3B", 30532122624, 3353032704, 27914883072, 4096},
+        {"30B-A3B", 30532122624, 3353032704, 37578559488, 8192},
+        {"235B-A22B", 235093634560, 22190763520, 167260001280, 4096}}) {
+    const auto size = size_of(qwen3::model_registry(flavor), seq_len);
+    EXPECT_EQ(size.num_parameters, parameters) << flavor;
+    EXPECT_EQ(size.num_active, active) << flavor;
+    EXPECT_EQ(size.flops_per_token, flops) << flavor;
+  }
+}
+
+TEST(Models, AFlavorCanBeCut) {
+  auto sizes = qwen3::flavor_sizes("30B-A3B");
+  sizes.n_layers = 4;
+  sizes.experts.num_experts = 64;
+  sizes.experts.top_k = 4;
+  const auto spec = qwen3::make_spec("cut", sizes, qwen3::flavor_rope("30B-A3B"), "sdpa");
+  const auto size = size_of(spec, 4096);
+  EXPECT_EQ(size.num_parameters, 1906330624);
+  EXPECT_EQ(size.num_active, 773868544);
+  EXPECT_EQ(size.flops_per_token, 3581528064);
+}
+
 TEST(Models, UnknownFlavorAndBackendListWhatThereIs) {
   EXPECT_THAT([] { llama3::model_registry("9B"); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("405B")));
   EXPECT_THAT([] { qwen3::model_registry("4B", "flash"); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("sdpa")));
+  EXPECT_THAT([] { qwen3::model_registry("30B-A3B", "flex", true, "deepep2"); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("minimal_async_ep")));
+  EXPECT_THAT([] { qwen3::model_registry("30B-A3B", "flex", true, "deepep"); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("use standard")));
 }
 
 TEST(Models, KeyRulesGiveEveryTensorANameOfItsOwn) {
-  for (const char* family : {"llama3", "qwen3"}) {
-    const auto rules = find_family(family).key_rules;
+  for (const auto& spec :
+       {llama3::model_registry("debugmodel"), qwen3::model_registry("debugmodel"),
+        qwen3::model_registry("debugmodel_moe")}) {
+    const auto rules = find_family(spec.name).key_rules;
     ir::Graph graph;
     nn::Trace trace(graph, {.num_tokens = 8, .seq_len = 8});
-    const auto spec = std::string(family) == "llama3" ? llama3::model_registry("debugmodel")
-                                                      : qwen3::model_registry("debugmodel");
     nn::language_model_loss(trace, decoder(spec), 8);
     std::set<std::string> names;
-    for (const auto& parameter : trace.parameters()) {
+    auto all = trace.parameters();
+    all.insert(all.end(), trace.constants().begin(), trace.constants().end());
+    for (const auto& parameter : all) {
       for (const auto& part : parameter.parts) {
         const auto hf = to_hf(rules, part.fqn);
         ASSERT_TRUE(hf.has_value()) << part.fqn;
@@ -83,6 +119,11 @@ TEST(Models, KeyRulesGiveEveryTensorANameOfItsOwn) {
     }
   }
   EXPECT_FALSE(to_hf(llama3::key_rules(), "layers.x.ffn_norm.weight").has_value());
+  const auto experts =
+      to_hf(qwen3::key_rules(), "layers.7.moe.routed_experts.inner_experts.w3_EFD");
+  ASSERT_TRUE(experts.has_value());
+  EXPECT_EQ(experts->form, KeyForm::sliced);
+  EXPECT_EQ(experts->slice(12), "model.layers.7.mlp.experts.12.up_proj.weight");
 }
 
 constexpr const char* kSmall = R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
@@ -103,11 +144,16 @@ TEST(ConfigJson, BothSpellingsGiveTheSameRope) {
 
 TEST(ConfigJson, WhatIsWrittenReadsBackToTheSameModel) {
   for (const auto& spec : {llama3::model_registry("1B"), llama3::model_registry("debugmodel"),
-                           qwen3::model_registry("4B")}) {
+                           qwen3::model_registry("4B"), qwen3::model_registry("30B-A3B")}) {
     const auto& model = decoder(spec);
     const auto read = hf::parse_config(hf::write_config(model), "config.json");
     const DecoderSizes ours = sizes_of(model), theirs = sizes_of(read.decoder);
-    EXPECT_EQ(read.model_type, spec.name == "qwen3" ? "qwen3" : "llama");
+    EXPECT_EQ(read.model_type, spec.flavor == "30B-A3B" ? "qwen3_moe"
+                               : spec.name == "qwen3"   ? "qwen3"
+                                                        : "llama");
+    EXPECT_EQ(theirs.experts.num_experts, ours.experts.num_experts);
+    EXPECT_EQ(theirs.experts.top_k, ours.experts.top_k);
+    EXPECT_TRUE(hf::differences(model, read).empty());
     EXPECT_EQ(theirs.dim, ours.dim);
     EXPECT_EQ(theirs.n_layers, ours.n_layers);
     EXPECT_EQ(theirs.n_heads, ours.n_heads);

@@ -37,6 +37,7 @@ nn::Decoder::Config native(NativeBuild* build, const nn::Decoder::Config& publis
         "transformers_modeling_backend_full:\n    {}",
         fmt::join(found, "\n    "));
   sizes.fuse_qkv = true;
+  if (sizes.experts.num_experts > 0) sizes.experts.load_balance_coeff = kLoadBalanceCoeff;
   return build(sizes, rope);
 }
 
@@ -53,7 +54,8 @@ NamedTable<Family>& families() {
   static NamedTable<Family> table = [] {
     NamedTable<Family> made("model family");
     made.add(native_family("llama3", llama3::key_rules(), {"llama"}, llama3::build), kInTree);
-    made.add(native_family("qwen3", qwen3::key_rules(), {"qwen3"}, qwen3::build), kInTree);
+    made.add(native_family("qwen3", qwen3::key_rules(), {"qwen3", "qwen3_moe"}, qwen3::build),
+             kInTree);
     made.add({std::string(kHuggingFace),
               {},
               {},

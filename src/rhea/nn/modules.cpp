@@ -27,9 +27,9 @@ void InitConfig::fields(Visitor& v) {
 
 Value Linear::Config::forward(Trace& trace, Value x) const {
   const Value w_NK = trace.parameter("weight", {out_features, in_features}, init.init());
-  const Value y = ops::linear(x, w_NK);
+  const Value y = ops::linear(x, ops::convert(w_NK, x.dtype()));
   if (!bias) return y;
-  const Value b = trace.parameter("bias", {out_features}, Init::zeros());
+  const Value b = ops::convert(trace.parameter("bias", {out_features}, Init::zeros()), x.dtype());
   return y + ops::broadcast_in_dim(b, y.shape(), {y.type().rank() - 1});
 }
 

@@ -24,7 +24,7 @@ struct InitConfig : Config {
 };
 
 struct Linear {
-  // y = x w^T (+ b): x [..., in_features] -> [..., out_features]
+  // y = x w^T (+ b): x [..., in_features] -> [..., out_features], in the dtype of x
   struct Config : rhea::Config {
     int64_t in_features = 0;
     int64_t out_features = 0;

@@ -7,6 +7,13 @@
 namespace rhea::nn {
 
 const MoeNames kHuggingFaceMoeNames{};
+const MoeNames kNativeMoeNames{.gate = "router.gate",
+                               .correction_bias = "expert_bias_E",
+                               .experts = "routed_experts.inner_experts",
+                               .w1 = "w1_EFD",
+                               .w2 = "w2_EDF",
+                               .w3 = "w3_EFD",
+                               .stacked = true};
 
 void Experts::Config::fields(Visitor& v) {
   v.names(names);
@@ -18,6 +25,11 @@ void Experts::Config::fields(Visitor& v) {
 Value SplitExperts::Config::weight(Trace& trace, std::string_view name, int64_t rows,
                                    int64_t columns, const InitConfig& init) const {
   std::vector<Trace::PartSpec> parts;
+  if (names->stacked) {
+    const std::string whole = fmt::format("{}.{}", names->experts, name);
+    parts.push_back({.name = whole, .rows = num_experts, .init = init.init(), .shape = {}});
+    return trace.parameter(whole, {num_experts, rows, columns}, parts, {top_k, num_experts});
+  }
   for (int64_t e = 0; e < num_experts; ++e)
     parts.push_back({.name = fmt::format("{}.{}.{}.weight", names->experts, e, name),
                      .rows = 1,
@@ -27,13 +39,19 @@ Value SplitExperts::Config::weight(Trace& trace, std::string_view name, int64_t 
                          {num_experts, rows, columns}, parts, {top_k, num_experts});
 }
 
+SplitExperts::Config::Weights SplitExperts::Config::weights(Trace& trace) const {
+  Weights made;
+  made.w1_EFD = weight(trace, names->w1, hidden_dim, dim, w1_init);
+  made.w3_EFD = weight(trace, names->w3, hidden_dim, dim, w3_init);
+  made.w2_EDF = weight(trace, names->w2, dim, hidden_dim, w2_init);
+  return made;
+}
+
 Value SplitExperts::Config::forward(Trace& trace, Value x_RD, const ops::ExpertOrder& order) const {
-  const Value w1 = weight(trace, names->w1, hidden_dim, dim, w1_init);
-  const Value w3 = weight(trace, names->w3, hidden_dim, dim, w3_init);
-  const Value w2 = weight(trace, names->w2, dim, hidden_dim, w2_init);
-  const Value gate_RF = ops::grouped_product(x_RD, w1, order.counts_E, 1);
-  const Value up_RF = ops::grouped_product(x_RD, w3, order.counts_E, 1);
-  return ops::grouped_product(gated(activation, gate_RF, up_RF), w2, order.counts_E, 1);
+  const Weights w = weights(trace);
+  const Value gate_RF = ops::grouped_product(x_RD, w.w1_EFD, order.counts_E, 1);
+  const Value up_RF = ops::grouped_product(x_RD, w.w3_EFD, order.counts_E, 1);
+  return ops::grouped_product(gated(activation, gate_RF, up_RF), w.w2_EDF, order.counts_E, 1);
 }
 
 void SplitExperts::Config::fields(Visitor& v) {
@@ -105,14 +123,32 @@ Value Dispatcher::Config::combine(Trace&, Value y_RD, const ops::ExpertOrder& or
 
 void Dispatcher::Config::fields(Visitor&) {}
 
+Value RoutedExperts::Config::forward(Trace& trace, Value x_TD,
+                                     const Router::Config::Result& routed) const {
+  const auto order = ops::expert_order(routed.experts_Tk, inner_experts->num_experts);
+  const Value x_RD = call(trace, "", *token_dispatcher, x_TD, order);
+  const Value y_RD = call(trace, "", *inner_experts, x_RD, order);
+  return token_dispatcher->combine(trace, y_RD, order, routed.weights_Tk);
+}
+
+void RoutedExperts::Config::fields(Visitor& v) {
+  v("token_dispatcher", token_dispatcher, "carries tokens to the experts and back");
+  v("inner_experts", inner_experts, "the experts");
+}
+
 Value MoE::Config::forward(Trace& trace, Value x_TD) const {
+  const MoeNames& names = *routed_experts->inner_experts->names;
   const auto routed = call(trace, "", *router, x_TD);
-  const auto order = ops::expert_order(routed.experts_Tk, experts->num_experts);
-  const Value x_RD = call(trace, "", *dispatcher, x_TD, order);
-  const Value y_RD = call(trace, "", *experts, x_RD, order);
-  const Value y_TD = dispatcher->combine(trace, y_RD, order, routed.weights_Tk);
+  if (load_balance_coeff) {
+    if (!router->correction_bias)
+      throw Error(
+          "load_balance_coeff is {}, but the router has no bias that could move; set "
+          "router.correction_bias, or leave the coefficient out",
+          *load_balance_coeff);
+    trace.balance(names.correction_bias, *load_balance_coeff, routed.experts_Tk);
+  }
+  const Value y_TD = call(trace, "", *routed_experts, x_TD, routed);
   if (!shared_experts) return y_TD;
-  const MoeNames& names = *experts->names;
   Value shared_TD = call(trace, names.shared, *shared_experts, x_TD);
   if (gates_shared) {
     const Value open_T = ops::reshape(
@@ -124,11 +160,12 @@ Value MoE::Config::forward(Trace& trace, Value x_TD) const {
 
 void MoE::Config::fields(Visitor& v) {
   v("router", router, "sends tokens to experts");
-  v("dispatcher", dispatcher, "carries tokens to the experts and back");
-  v("experts", experts, "the experts");
+  v("routed_experts", routed_experts, "the experts that tokens are sent to");
   if (shared_experts) v("shared_experts", shared_experts, "a feed-forward that all tokens take");
   v("gates_shared", gates_shared, "each token weighs its shared feed-forward");
   if (gates_shared) v("shared_gate", shared_gate, "weight of the shared feed-forward");
+  v("load_balance_coeff", load_balance_coeff,
+    "how much the router's correction bias moves per step towards equal load, absent = not");
 }
 
 }  // namespace rhea::nn

@@ -10,14 +10,18 @@ namespace rhea::nn {
 
 // What a family calls the parts of a mixture, below the mixture's own scope.
 struct MoeNames {
-  std::string_view router = "gate";  // scope of the router's weight and bias
+  std::string_view gate = "gate";  // scope of the router's weight and bias
   std::string_view correction_bias = "gate.e_score_correction_bias";
-  std::string_view experts = "experts";  // expert e is "<experts>.<e>"
-  std::string_view w1 = "gate_proj", w2 = "down_proj", w3 = "up_proj";  // of one expert
+  // The matrices of SplitExperts. In checkpoints "<experts>.<e>.<w1>.weight" for each expert e, or,
+  // `stacked`, one tensor "<experts>.<w1>" for all of them.
+  std::string_view experts = "experts";
+  std::string_view w1 = "gate_proj", w2 = "down_proj", w3 = "up_proj";
+  bool stacked = false;
   std::string_view w13 = "experts.gate_up_proj", w2_joined = "experts.down_proj";
   std::string_view shared = "shared_experts", shared_gate = "shared_expert_gate";
 };
 extern const MoeNames kHuggingFaceMoeNames;
+extern const MoeNames kNativeMoeNames;  // torchtitan's
 
 struct Router {
   // Which experts a token goes to and with what weight, all in f32:
@@ -27,8 +31,8 @@ struct Router {
   //   weight = s of the chosen (without the bias), normalised to sum 1 when asked, times scale
   struct Config : rhea::Config {
     const MoeNames* names = &kHuggingFaceMoeNames;
-    int64_t dim = 0, num_experts = 0, top_k = 1;
-    bool bias = false;
+    int64_t num_experts = 0, top_k = 1;
+    Slot<Linear::Config> gate;  // dim -> num_experts, in f32
     std::string score = "softmax";
     // A constant per expert that takes part in the choice only; an own dim 0 of 1 in some files.
     bool correction_bias = false, correction_bias_is_row = false;
@@ -41,7 +45,6 @@ struct Router {
     double normalize_min = 0;  // the sum is at least this; 0: 1e-20 is added instead
     double scale = 1;
     double jitter = 0;  // sparsemixer: experts further below the best than this share drop out
-    InitConfig init;
 
     struct Result {
       Value weights_Tk;  // f32
@@ -55,9 +58,10 @@ struct Router {
     void fields(Visitor& v) override;
 
    private:
-    Value logits(Trace& trace, Value x_TD) const;
     Result chosen_by_score(Trace& trace, Value z_TE) const;
     Result sparsemixer(Value z_TE) const;
+    // Values and indices of the top_k largest, or of the experts whose turn it is.
+    std::vector<Value> best(Trace& trace, Value choice_TE) const;
     Value allowed_experts(Value choice_TE) const;
   };
 };
@@ -79,11 +83,14 @@ struct Experts {
 };
 
 struct SplitExperts {
-  // w2(activation(w1 x) * (w3 x)) with w1, w3 [E,F,D] and w2 [E,D,F], of which checkpoints hold one
-  // matrix per expert.
+  // w2(activation(w1 x) * (w3 x)) with w1, w3 [E,F,D] and w2 [E,D,F].
   struct Config : Experts::Config {
     std::string activation = "silu";
     InitConfig w1_init, w2_init, w3_init;
+    struct Weights {
+      Value w1_EFD, w2_EDF, w3_EFD;
+    };
+    Weights weights(Trace& trace) const;
     Value forward(Trace& trace, Value x_RD, const ops::ExpertOrder& order) const override;
     void fields(Visitor& v) override;
 
@@ -125,18 +132,31 @@ struct Dispatcher {
   };
 };
 
+struct RoutedExperts {
+  // y_TD: of every token the sum over its experts, ascending by number, of weight * expert(x).
+  struct Config : rhea::Config {
+    Slot<Dispatcher::Config> token_dispatcher;
+    Slot<Experts::Config> inner_experts;
+    virtual Value forward(Trace& trace, Value x_TD, const Router::Config::Result& routed) const;
+    void fields(Visitor& v) override;
+  };
+};
+
 struct MoE {
-  // sum over the chosen experts, ascending by number, of weight * expert(x), plus
-  // shared(x) * sigmoid(shared_gate(x)). An empty slot of shared experts leaves that part out.
+  // routed_experts(x) + shared(x) * sigmoid(shared_gate(x)). An empty slot of shared experts leaves
+  // that part out.
   struct Config : Branch::Config {
     Slot<Router::Config> router;
-    Slot<Dispatcher::Config> dispatcher;
-    Slot<Experts::Config> experts;
+    Slot<RoutedExperts::Config> routed_experts;
     Slot<Branch::Config> shared_experts;
     bool gates_shared = false;
     Slot<Linear::Config> shared_gate;  // unused without gates_shared
+    // Balance without an auxiliary loss: before each optimizer step the router's correction bias
+    // moves by this much towards the experts that had fewer tokens than the mean
+    // (Trace::balance). Absent: it stays as it is.
+    std::optional<double> load_balance_coeff;
     Value forward(Trace& trace, Value x_TD) const override;
-    int64_t hidden_dim() const override { return experts->hidden_dim; }
+    int64_t hidden_dim() const override { return routed_experts->inner_experts->hidden_dim; }
     void fields(Visitor& v) override;
   };
 };

@@ -19,7 +19,7 @@ struct Routed {
 Routed route(Router::Config router, const std::vector<double>& logits,
              const std::vector<double>& correction = {}) {
   const auto n = static_cast<int64_t>(logits.size());
-  router.dim = router.num_experts = n;
+  router.num_experts = router.gate->in_features = router.gate->out_features = n;
   router.correction_bias = !correction.empty();
   ir::Graph graph;
   Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
@@ -84,6 +84,27 @@ TEST(Router, CorrectionBiasOnlyChooses) {
 
 TEST(Router, TiesGoToTheLowerExpert) {
   expect_weights(route(top_2(), {1, 1, 1, 1}), {0, 1}, {0.25, 0.25});
+}
+
+// Slot k of token t: expert (t K + k) mod E; weights are the router's for these experts.
+TEST(Router, LoadCanBeForcedToBeEqual) {
+  ir::Graph graph;
+  Trace trace(graph, {.num_tokens = 3, .seq_len = 3, .force_load_balance = true});
+  Router::Config router = top_2();
+  router.num_experts = router.gate->in_features = router.gate->out_features = 4;
+  const auto result = router.forward(trace, graph.input("x", {DType::f32, {3, 4}}));
+  graph.output("weights", result.weights_Tk);
+  graph.output("experts", result.experts_Tk);
+  const std::vector<double> unit = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+  std::vector<double> x;
+  for (int t = 0; t < 3; ++t) x.insert(x.end(), kLogits.begin(), kLogits.end());
+  const auto outputs = ops::evaluate(graph, {{"x", x},
+                                             {"gate.weight", unit},
+                                             {std::string(kTokens), ops::Tensor{0, 0, 0}},
+                                             {std::string(kPositions), ops::Tensor{0, 1, 2}}});
+  EXPECT_EQ(outputs.at("experts"), (ops::Tensor{0, 1, 2, 3, 0, 1}));
+  const auto& weights = outputs.at("weights");
+  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(weights[i], 0.1 * (1 + double(i % 4)), 1e-9) << i;
 }
 
 TEST(Router, GroupsAreJudgedByTheirBestOrTheirBestTwo) {

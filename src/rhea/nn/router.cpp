@@ -19,15 +19,6 @@ Value splat(double value, Value like) { return like.graph->constant(value, like.
 
 }  // namespace
 
-Value Router::Config::logits(Trace& trace, Value x_TD) const {
-  const ir::Scope scope(trace.graph(), names->router);
-  const Value w_ED = trace.parameter("weight", {num_experts, dim}, init.init());
-  const Value z_TE = ops::linear(ops::convert(x_TD, DType::f32), ops::convert(w_ED, DType::f32));
-  if (!bias) return z_TE;
-  const Value b_E = ops::convert(trace.parameter("bias", {num_experts}, Init::zeros()), DType::f32);
-  return z_TE + ops::broadcast_in_dim(b_E, z_TE.shape(), {1});
-}
-
 // [T,E] flags of the experts whose group is among the best.
 Value Router::Config::allowed_experts(Value choice_TE) const {
   const int64_t tokens = choice_TE.dim(0), size = div_exact(num_experts, num_groups);
@@ -43,9 +34,20 @@ Value Router::Config::allowed_experts(Value choice_TE) const {
   return ops::compare(kept_TE, splat(0.5, kept_TE), "GT");
 }
 
+std::vector<Value> Router::Config::best(Trace& trace, Value choice_TE) const {
+  if (!trace.options().force_load_balance) return ops::top_k(choice_TE, top_k);
+  // All experts in turn, often enough for all slots.
+  const int64_t tokens = choice_TE.dim(0), slots = tokens * top_k;
+  const int64_t turns = div_up(slots, num_experts);
+  const Value turn_RE = ops::iota(trace.graph(), {turns, num_experts}, DType::i32, 1);
+  const Value experts_Tk = ops::reshape(
+      ops::slice_dim(ops::reshape(turn_RE, {turns * num_experts}), 0, 0, slots), {tokens, top_k});
+  return {ops::take_last(choice_TE, experts_Tk), experts_Tk};
+}
+
 Router::Config::Result Router::Config::chosen_by_score(Trace& trace, Value z_TE) const {
   if (score == "softmax_of_chosen") {
-    const auto top = ops::top_k(z_TE, top_k);
+    const auto top = best(trace, z_TE);
     return {ops::softmax(top[0]), top[1]};
   }
   Value s_TE = score == "sigmoid" ? ops::logistic(z_TE) : ops::softmax(z_TE);
@@ -63,7 +65,7 @@ Router::Config::Result Router::Config::chosen_by_score(Trace& trace, Value z_TE)
     // A token with fewer candidates than k then takes others with weight 0.
     if (zeroed) s_TE = ops::select(allowed_TE, s_TE, splat(0, s_TE));
   }
-  const Value experts_Tk = ops::top_k(choice_TE, top_k)[1];
+  const Value experts_Tk = best(trace, choice_TE)[1];
   return {ops::take_last(s_TE, experts_Tk), experts_Tk};
 }
 
@@ -90,7 +92,7 @@ Router::Config::Result Router::Config::sparsemixer(Value z_TE) const {
 }
 
 Router::Config::Result Router::Config::forward(Trace& trace, Value x_TD) const {
-  const Value z_TE = logits(trace, x_TD);
+  const Value z_TE = call(trace, names->gate, *gate, ops::convert(x_TD, DType::f32));
   Result result = score == "sparsemixer" ? sparsemixer(z_TE) : chosen_by_score(trace, z_TE);
   Value& w_Tk = result.weights_Tk;
   if (normalize) {
@@ -107,10 +109,9 @@ Router::Config::Result Router::Config::forward(Trace& trace, Value x_TD) const {
 
 void Router::Config::fields(Visitor& v) {
   v.names(names);
-  v("dim", dim, "model dim");
   v("num_experts", num_experts, "experts to choose from");
   v("top_k", top_k, "experts of a token");
-  v("bias", bias, "adds a bias to the logits");
+  v("gate", gate, "gives the logits");
   v("score", score, "what a token is worth to an expert",
     one_of{"softmax", "sigmoid", "softmax_of_chosen", "sparsemixer"});
   v("correction_bias", correction_bias, "a constant per expert takes part in the choice");
@@ -122,7 +123,6 @@ void Router::Config::fields(Visitor& v) {
   v("normalize_min", normalize_min, "least sum that weights are divided by, 0 = 1e-20 is added");
   v("scale", scale, "of the weights");
   v("jitter", jitter, "sparsemixer: share of the best logit below which experts drop out");
-  v("init", init, "how the weight starts");
 }
 
 }  // namespace rhea::nn

@@ -5,6 +5,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/ops/ops.h"
+#include "rhea/ops/route/route.h"
 
 namespace rhea::nn {
 
@@ -89,6 +90,24 @@ Value Trace::constant(std::string_view name, Shape shape, const Init& init) {
   const Value value = graph_.input(made.fqn, {DType::f32, made.shape});
   constants_.push_back(std::move(made));
   return value;
+}
+
+void Trace::balance(std::string_view bias, double coeff, Value experts_Tk) {
+  if (!options_.counts_load) return;
+  const std::string name = fqn(bias);
+  const auto* constant = graph_.find_input(name);
+  RHEA_CHECK(constant != nullptr, "{} is balanced, but no constant of the model", name);
+  const int64_t num_experts = ir::num_elements(graph_.type(constant->value).shape);
+  const auto* mask = graph_.find_input(kIsToken);
+  const ir::Type ids{DType::i32, {options_.num_tokens}};
+  const Value is_token_T =
+      mask != nullptr ? Value{&graph_, mask->value} : graph_.input(kIsToken, ids);
+  // Padding goes to an expert that does not exist: it is counted nowhere.
+  const Value is_token_Tk = ops::broadcast_in_dim(
+      ops::compare(is_token_T, graph_.constant(0, ids), "NE"), experts_Tk.shape(), {0});
+  const Value nobody = graph_.constant(static_cast<double>(num_experts), experts_Tk.type());
+  const Value counted_Tk = ops::select(is_token_Tk, experts_Tk, nobody);
+  balances_.push_back({name, coeff, ops::expert_order(counted_Tk, num_experts).counts_E});
 }
 
 void Trace::observe(std::string_view kind, Value value) {

@@ -52,6 +52,11 @@ struct TraceOptions {
   DType compute_dtype = DType::f32;  // mixed_precision_param: what the model computes in
   // Generation with a key-value cache: num_tokens may be any number up to seq_len.
   bool cached = false;
+  // Training: the load of experts is counted for what balances it.
+  bool counts_load = false;
+  // Slot k of token t goes to expert (t K + k) mod E, whatever the router says; the weights are
+  // those that it gives to these experts.
+  bool force_load_balance = false;
 };
 
 // For limits of a module, in its forward(). Throws Error: "my_rope requires a sequence length that
@@ -65,6 +70,8 @@ inline constexpr std::string_view kTokens = "batch.tokens";
 inline constexpr std::string_view kPositions = "batch.positions";
 // i32 [T], -100 = ignored
 inline constexpr std::string_view kLabels = "batch.labels";
+// i32 [T], 1 = a token, 0 = padding; only where load is counted
+inline constexpr std::string_view kIsToken = "batch.is_token";
 // f32 [], 1 / valid labels of the whole global batch
 inline constexpr std::string_view kLossScale = "batch.loss_scale";
 
@@ -105,6 +112,17 @@ class Trace {
   // run, and no parameter where parameters are counted.
   Value constant(std::string_view name, Shape shape, const Init& init);
 
+  // The constant `bias` [E] of the open scope follows the load of a step: before the optimizer's
+  // update, with n[e] the tokens that chose expert e in all microbatches (padding left out), it
+  // moves by d - mean(d), d[e] = coeff * sign(mean(n) - n[e]). `experts_Tk` are the choices of this
+  // microbatch. Without TraceOptions::counts_load nothing is done.
+  void balance(std::string_view bias, double coeff, Value experts_Tk);
+  struct Balance {
+    std::string bias;  // FQN of the constant
+    double coeff = 0;
+    Value counts_E;  // i32, of this microbatch
+  };
+
   // Marks a value that `rhea score` writes as "<kind>.<layer>", by the layer whose scope is open.
   void observe(std::string_view kind, Value value);
   struct Observed {
@@ -130,6 +148,7 @@ class Trace {
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Parameter>& constants() const { return constants_; }
+  const std::vector<Balance>& balances() const { return balances_; }
   const std::vector<Observed>& observed() const { return observed_; }
   // Things about the model that its user should hear of, each once.
   void note(std::string text);
@@ -148,6 +167,7 @@ class Trace {
   TraceOptions options_;
   Value tokens_, positions_, cache_start_;
   std::vector<Parameter> parameters_, constants_;
+  std::vector<Balance> balances_;
   std::vector<Observed> observed_;
   std::map<std::string, Value, std::less<>> compute_;  // FQN -> value in the compute dtype
   std::vector<RopeSpec> rope_specs_;

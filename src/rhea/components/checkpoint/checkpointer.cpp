@@ -1,6 +1,7 @@
 // The policy: order of sources, reasons to save, what is kept.
 #include "rhea/components/checkpoint/checkpointer.h"
 
+#include <fmt/ranges.h>
 #include <strings.h>
 
 #include <algorithm>
@@ -142,6 +143,9 @@ struct Checkpointer::Impl {
     if (!result.skipped.empty())
       log::info(kLog, "Skipped {} tensors that the model does not train, such as {}.",
                 result.skipped.size(), result.skipped.front());
+    if (!result.without_key.empty())
+      log::warning(kLog, "Not in the files, because Hugging Face has no key for them: {}.",
+                   fmt::join(result.without_key, ", "));
     for (const std::string& left_out : result.left_out)
       log::warning(kLog, "Left out: {}.", left_out);
     if (result.num_fp8 > 0)

@@ -87,7 +87,8 @@ class Joins {
 
 DType export_dtype(std::string_view name, DType stored, DType wanted) {
   if (!is_float(stored)) return stored;
-  return name.ends_with("e_score_correction_bias") ? DType::f32 : wanted;
+  const bool chooses = name.ends_with("e_score_correction_bias") || name.ends_with("expert_bias_E");
+  return chooses ? DType::f32 : wanted;
 }
 
 std::string text_of(const fs::path& folder, const char* name) {

@@ -11,8 +11,9 @@
 
 namespace rhea::checkpoint {
 
-// dtype of a published tensor in an export to `wanted`: integers keep theirs, and biases that only
-// choose experts keep float32, because their last steps are smaller than 16 bits resolve.
+// dtype of a tensor, published or native, in an export to `wanted`: integers keep theirs, and
+// biases that only choose experts keep float32, because their last steps are smaller than 16 bits
+// resolve.
 DType export_dtype(std::string_view name, DType stored, DType wanted);
 
 // Texts by file name: the tokenizer files (with chat templates) of a folder, or one file by itself,

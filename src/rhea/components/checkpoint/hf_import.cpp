@@ -50,8 +50,7 @@ class Import {
     KeyReport report;
     bool head_missing = false;
     for (Job& job : jobs_) {
-      if (job.parts.empty())
-        report.missing.push_back(job.target->name + " (has no Hugging Face key)");
+      if (job.parts.empty()) result_.without_key.push_back(job.target->name);
       for (const HfPart& part : job.parts) {
         auto found = stored_.find(part.name);
         if (!found) {

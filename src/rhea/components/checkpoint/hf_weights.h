@@ -29,6 +29,8 @@ struct ImportResult {
   int64_t num_mxfp4 = 0;                   // and in MXFP4
   std::vector<std::string> skipped = {};   // KeyMap::ignorable: tables, layers that are not trained
   std::vector<std::string> left_out = {};  // "name: why", of a load that is not strict
+  // Targets that Hugging Face has no key for: they keep their values.
+  std::vector<std::string> without_key = {};
 };
 
 // Fills `targets` (model parameters only) from the weights in `folder`, converted with one

@@ -22,8 +22,8 @@ struct HfPart {
 // Plain functions and data, so that a model folder can fill it from its rule table.
 struct KeyMap {
   // The parts that together make up `native` of this shape. Empty: the parameter has no Hugging
-  // Face key (an export warns and leaves it out, an import is an error). Throws Error for a name
-  // that the model does not have.
+  // Face key: an export warns and leaves it out, an import lets it be and lists it. Throws Error
+  // for a name that the model does not have.
   std::function<std::vector<HfPart>(const std::string& native, std::span<const int64_t> shape)>
       to_hf;
   // (copy, original): a key that a tied model may repeat in its files, such as {"lm_head.weight",

@@ -7,6 +7,7 @@
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/checksum.h"
+#include "rhea/components/checkpoint/hf_folder.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/safetensors/writer.h"
 
@@ -38,7 +39,8 @@ int64_t find_non_finite(std::span<const std::byte> bytes, Bits exponent) {
 }
 
 DType stored_dtype(const NamedTensor& tensor, const StepContent& content) {
-  return content.export_dtype && is_float(tensor.dtype) ? *content.export_dtype : tensor.dtype;
+  return content.export_dtype ? export_dtype(tensor.name, tensor.dtype, *content.export_dtype)
+                              : tensor.dtype;
 }
 
 void write_data(const std::filesystem::path& folder, const StepContent& content,

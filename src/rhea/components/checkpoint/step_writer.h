@@ -21,7 +21,7 @@ struct StepContent {
   Manifest::Kind kind = Manifest::Kind::full;
   std::span<const NamedTensor> tensors;
   StateMap state;
-  // Floating point tensors are stored in this dtype; none: as they are.
+  // Tensors are stored in this dtype (see checkpoint::export_dtype); none: as they are.
   std::optional<DType> export_dtype;
 };
 

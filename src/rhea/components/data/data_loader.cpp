@@ -64,11 +64,13 @@ bool fill_batch(RowSource& source, const DataLoaderOptions& options, Batch& batc
   const auto row_size = static_cast<size_t>(options.seq_len);
   const size_t size = static_cast<size_t>(options.rows) * row_size;
   for (auto* part : {&batch.input, &batch.labels, &batch.positions}) part->resize(size);
+  batch.is_token.assign(size, 1);
   for (size_t row = 0; row < static_cast<size_t>(options.rows); ++row) {
     const auto part = [&](std::vector<int32_t>& values) {
       return std::span(values).subspan(row * row_size, row_size);
     };
-    const RowView view{part(batch.input), part(batch.labels), part(batch.positions)};
+    const RowView view{part(batch.input), part(batch.labels), part(batch.positions),
+                       part(batch.is_token)};
     if (source.next_row(view)) continue;
     if (row == 0 || !options.pad_last_batch) return false;
     const auto fill_rest = [&](std::vector<int32_t>& values, int32_t value) {
@@ -76,6 +78,7 @@ bool fill_batch(RowSource& source, const DataLoaderOptions& options, Batch& batc
     };
     fill_rest(batch.input, 0);
     fill_rest(batch.labels, kIgnoreLabel);
+    fill_rest(batch.is_token, 0);
     for (; row < static_cast<size_t>(options.rows); ++row) {
       const auto positions = part(batch.positions);
       std::iota(positions.begin(), positions.end(), 0);

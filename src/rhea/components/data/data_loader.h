@@ -79,6 +79,7 @@ struct Batch {
   int64_t rows = 0;
   int64_t seq_len = 0;
   std::vector<int32_t> input, labels, positions;
+  std::vector<int32_t> is_token;  // 1 = a token, 0 = padding
   int64_t num_valid_labels = 0;
 };
 

@@ -11,6 +11,7 @@ namespace rhea::data {
 // positions count up from 0 and restart at 0 where a document begins.
 struct RowView {
   std::span<int32_t> input, labels, positions;
+  std::span<int32_t> is_token;  // 1; a source that pads sets 0 where it does
 };
 
 // The loader keeps the place, deals the rows out to the ranks and starts over at the end.

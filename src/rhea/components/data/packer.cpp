@@ -121,6 +121,7 @@ void BinPacker::emit(size_t bin, const RowView& row) {
   std::iota(padding.begin(), padding.end(), 0);
   std::fill(row.input.begin() + static_cast<std::ptrdiff_t>(at), row.input.end(), 0);
   std::fill(row.labels.begin() + static_cast<std::ptrdiff_t>(at), row.labels.end(), kIgnoreLabel);
+  std::ranges::fill(row.is_token.subspan(at), 0);
 }
 
 Snapshot BinPacker::snapshot() const {

@@ -35,7 +35,7 @@ class StepMetrics {
   void count_step(int64_t tokens);
   StepTimes& times() { return times_; }
   // Hands the metrics of `step` to the sinks and starts a new window. `rates`: (key, learning rate)
-  // per param group.
+  // per param group, and other values that belong to the step.
   void log_step(int64_t step, double loss, double max_loss, double grad_norm, int64_t tokens_seen,
                 const std::vector<Metric>& rates);
   // `seconds` and `tokens` of this validation; the training window is not touched, but for the time

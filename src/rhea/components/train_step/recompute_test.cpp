@@ -15,17 +15,21 @@ namespace {
 constexpr int64_t kSeqLen = 64, kTokens = 128, kVocab = 192;
 
 nn::Decoder::Config small_model(const std::string& family) {
-  const bool qwen = family == "qwen3";
-  const models::DecoderSizes sizes{.dim = 64,
-                                   .n_layers = 6,
-                                   .n_heads = 4,
-                                   .n_kv_heads = 2,
-                                   .head_dim = 16,
-                                   .hidden_dim = 160,
-                                   .vocab_size = kVocab,
-                                   .tied = qwen,
-                                   .qk_norm = qwen,
-                                   .fuse_qkv = qwen};
+  const bool qwen = family != "llama3";
+  models::DecoderSizes sizes{.dim = 64,
+                             .n_layers = 6,
+                             .n_heads = 4,
+                             .n_kv_heads = 2,
+                             .head_dim = 16,
+                             .hidden_dim = 160,
+                             .vocab_size = kVocab,
+                             .tied = qwen,
+                             .qk_norm = qwen,
+                             .fuse_qkv = qwen};
+  if (family == "qwen3_moe") {
+    sizes.hidden_dim = 48;
+    sizes.experts = {.num_experts = 8, .top_k = 2, .load_balance_coeff = 1e-3};
+  }
   nn::ComplexRoPE::Config rope;
   rope.dim = 16;
   rope.max_position_embeddings = kSeqLen;
@@ -84,9 +88,11 @@ Trained train(const std::string& family, const StepOptions& options,
       result.losses.push_back(step.forward_backward(batch, 1.0 / 200));
     }
     append(result.gradients, step.gradients());
+    append(result.gradients, step.loads());
     step.update(k, std::vector<double>{1e-3}, 1);
   }
   append(result.parameters, step.parameters());
+  append(result.parameters, step.constants());
   return result;
 }
 
@@ -118,7 +124,10 @@ TEST_P(Recompute, NoModeChangesABit) {
   }
 }
 
-TEST_P(Recompute, MemoryFallsWithWhatIsKept) {
+// How much falls is a matter of the model; these are dense.
+class RecomputeMemory : public Recompute {};
+
+TEST_P(RecomputeMemory, FallsWithWhatIsKept) {
   const auto& [family, dtype] = GetParam();
   const auto arena = [&](const char* mode, double budget) {
     const auto options = step_options(mode, budget, dtype);
@@ -186,13 +195,19 @@ TEST_P(Recompute, ASkippedStepLeavesNoTrace) {
   EXPECT_TRUE(skipped.parameters == plain.parameters);
 }
 
+std::string case_name(const testing::TestParamInfo<Recompute::ParamType>& info) {
+  return std::string(std::get<0>(info.param)) +
+         (std::get<1>(info.param) == DType::f32 ? "_f32" : "_bf16");
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Recompute,
+                         testing::Combine(testing::Values("llama3", "qwen3", "qwen3_moe"),
+                                          testing::Values(DType::f32, DType::bf16)),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Models, RecomputeMemory,
                          testing::Combine(testing::Values("llama3", "qwen3"),
                                           testing::Values(DType::f32, DType::bf16)),
-                         [](const auto& param) {
-                           return std::string(std::get<0>(param.param)) +
-                                  (std::get<1>(param.param) == DType::f32 ? "_f32" : "_bf16");
-                         });
+                         case_name);
 
 TEST(BudgetCurve, IsMadeWhenItIsAskedFor) {
   auto options = step_options("memory_budget", 0.5, DType::f32);

@@ -21,9 +21,10 @@ namespace rhea::train_step {
 namespace {
 
 using ir::Graph;
+using ir::Shape;
 using ir::Value;
 
-// `first` with its gradients added to grad.<fqn> in place.
+// `first` with its gradients and loads added to what the step has of them, in place.
 Graph accumulate_variant(const Graph& first) {
   Graph result;
   std::vector<std::vector<Value>> made(first.nodes().size());
@@ -34,11 +35,10 @@ Graph accumulate_variant(const Graph& first) {
       inputs.push_back(made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
     made[i] = result.add_like(first, node, inputs);
   }
-  const std::string prefix = grad_name("");
   for (const auto& out : first.outputs()) {
     const Value value =
         made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)];
-    if (!out.name.starts_with(prefix)) {
+    if (out.name == kLoss) {
       result.output(out.name, value);
       continue;
     }
@@ -46,6 +46,24 @@ Graph accumulate_variant(const Graph& first) {
     result.output(out.name, sum, out.name);
   }
   return result;
+}
+
+// The bias of a mixture goes down where an expert had more tokens than the mean, up where it had
+// fewer, by the same step; then by what keeps the sum of the bias. Tokens are compared with the
+// mean as whole numbers, E n[e] with the sum, which f64 holds exactly.
+void build_balance(const StepGraphs::Balance& balance, Graph& update) {
+  const ir::Scope scope(update, balance.bias);
+  const Shape shape = {balance.num_experts};
+  const auto spread = [&](Value x) { return ops::broadcast_in_dim(x, shape, {}); };
+  const Value bias_E = update.input(balance.bias, {DType::f32, shape});
+  const Value counts_E =
+      ops::convert(update.input(load_name(balance.bias), {DType::i32, shape}), DType::f64);
+  const auto num_experts = static_cast<double>(balance.num_experts);
+  const Value below_E =
+      spread(ops::reduce_sum(counts_E, {0})) - ops::multiply(counts_E, num_experts);
+  const Value delta_E = ops::multiply(ops::convert(ops::sign(below_E), DType::f32), balance.coeff);
+  const Value mean = ops::multiply(ops::reduce_sum(delta_E, {0}), 1 / num_experts);
+  update.output("new." + balance.bias, bias_E + (delta_E - spread(mean)), balance.bias);
 }
 
 void build_optimizer(const StepOptions& options, StepGraphs& graphs) {
@@ -64,6 +82,7 @@ void build_optimizer(const StepOptions& options, StepGraphs& graphs) {
   graphs.norm.output("norm", ops::global_norm(grads));
 
   Graph& update = graphs.update;
+  for (const auto& balance : graphs.balances) build_balance(balance, update);
   const Value clip = update.input("clip", {DType::f32, {}});
   const Value step = update.input("step", {DType::i64, {}});
   std::vector<Value> rates;
@@ -114,6 +133,7 @@ passes::RematPolicy remat_policy(const StepOptions& options) {
 }  // namespace
 
 std::string grad_name(std::string_view fqn) { return fmt::format("grad.{}", fqn); }
+std::string load_name(std::string_view bias) { return fmt::format("load.{}", bias); }
 std::string state_name(std::string_view state, std::string_view fqn) {
   return fmt::format("{}.{}", state, fqn);
 }
@@ -150,7 +170,9 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
 
   {
     Graph traced;
-    nn::Trace trace(traced, options.trace);
+    nn::TraceOptions training = options.trace;
+    training.counts_load = true;
+    nn::Trace trace(traced, training);
     const Value loss = nn::traced_loss(trace, model, *options.loss);
     for (const auto& parameter : trace.parameters()) {
       const bool trained = nn::is_trainable(model.trainable, parameter);
@@ -162,6 +184,10 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
                   graphs.frozen.size());
     graphs.constants = trace.constants();
     graphs.rope_specs = trace.rope_specs();
+    for (const auto& balance : trace.balances()) {
+      graphs.balances.push_back({balance.bias, balance.coeff, balance.counts_E.dim(0)});
+      traced.output(load_name(balance.bias), balance.counts_E);
+    }
     std::vector<Value> inputs;
     for (const auto& parameter : graphs.parameters)
       inputs.push_back(trace.parameter_input(parameter));

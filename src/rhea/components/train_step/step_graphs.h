@@ -23,18 +23,25 @@ struct StepOptions {
 };
 
 // prepare     after parameters were written from outside: their casts and packed copies
-// microbatch  forward and backward of the first microbatch: loss and grad.<fqn>
-// accumulate  of the further ones: adds its finished gradients to grad.<fqn> in place
+// microbatch  forward and backward of the first microbatch: loss, grad.<fqn> and load.<bias>
+// accumulate  of the further ones: adds its finished gradients and loads to these in place
 // norm        "norm": global 2-norm of the gradients, f32
-// update      clip, optimizer; in place on <fqn> and <state>.<fqn>, then what prepare does; inputs
-//             clip f32, step i64, lr.<group> f32
+// update      clip, balance of experts, optimizer; in place on <fqn>, <bias> and <state>.<fqn>,
+//             then what prepare does; inputs clip f32, step i64, lr.<group> f32
 // evaluate    loss only
 struct StepGraphs {
   ir::Graph prepare, microbatch, accumulate, norm, update, evaluate;
   bool update_prepares = false;  // off: prepare runs after each update (pass prepare_in_update)
   std::vector<nn::Parameter> parameters;  // trained
   std::vector<nn::Parameter> frozen;      // stored and computed with like these, never changed
-  std::vector<nn::Parameter> constants;   // never trained, f32 (nn::Trace::constant)
+  std::vector<nn::Parameter> constants;   // no gradient, f32 (nn::Trace::constant)
+  // Constants that follow the load of experts (nn::Trace::balance).
+  struct Balance {
+    std::string bias;
+    double coeff = 0;
+    int64_t num_experts = 0;
+  };
+  std::vector<Balance> balances;
   std::vector<nn::RopeSpec> rope_specs;
   GroupAssignment groups;
   DType param_dtype = DType::f32;  // of parameters and frozen
@@ -50,6 +57,8 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
 
 inline constexpr std::string_view kLoss = "loss";
 std::string grad_name(std::string_view fqn);  // "grad.<fqn>"
+// "load.<bias>": i32 [E], tokens of the step that chose each expert.
+std::string load_name(std::string_view bias);
 std::string state_name(std::string_view state, std::string_view fqn);
 std::string lr_name(size_t group);
 

@@ -47,6 +47,8 @@ StepMemory memory_of(const StepGraphs& graphs, std::span<const exec::MemoryPlan>
     memory.parameters += aligned_bytes({graphs.param_dtype, parameter.shape});
   for (const auto& constant : graphs.constants)
     memory.parameters += aligned_bytes({DType::f32, constant.shape});
+  for (const auto& balance : graphs.balances)
+    memory.gradients += aligned_bytes({DType::i32, {balance.num_experts}});
   for (const auto& out : graphs.prepare.outputs())
     memory.prepared += aligned_bytes(graphs.prepare.type(out.value));
   int64_t scratch = 0;
@@ -124,6 +126,7 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
   tokens_.resize(tokens);
   labels_.resize(tokens);
   positions_.resize(tokens);
+  is_token_.resize(tokens);
   scalars_->lr.resize(graphs_.groups.groups.size());
 
   const auto turns = turns_of(graphs_, compile);
@@ -147,6 +150,11 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
     gradients_.push_back({name, {graphs_.grad_dtype, parameter.shape}, norm_->planned_input(name)});
     RHEA_CHECK(gradients_.back().data != nullptr, "'{}' is not in the arena", name);
   }
+  for (const auto& balance : graphs_.balances) {
+    const std::string name = load_name(balance.bias);
+    loads_.push_back({name, {DType::i32, {balance.num_experts}}, update_->planned_input(name)});
+    RHEA_CHECK(loads_.back().data != nullptr, "'{}' is not in the arena", name);
+  }
 }
 
 void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
@@ -159,6 +167,7 @@ void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
     if (name == nn::kTokens) return tokens_.data();
     if (name == nn::kLabels) return labels_.data();
     if (name == nn::kPositions) return positions_.data();
+    if (name == nn::kIsToken) return is_token_.data();
     if (name == nn::kLossScale) return &scalars_->loss_scale;
     if (name == kLoss) return &scalars_->loss;
     if (name == "norm") return &scalars_->norm;
@@ -216,6 +225,10 @@ void TrainStep::set_batch(const Batch& batch) {
   std::copy_n(batch.tokens, tokens_.size(), tokens_.data());
   std::copy_n(batch.labels, labels_.size(), labels_.data());
   std::copy_n(batch.positions, positions_.size(), positions_.data());
+  if (batch.is_token != nullptr)
+    std::copy_n(batch.is_token, is_token_.size(), is_token_.data());
+  else
+    std::ranges::fill(is_token_, 1);
   int64_t longest = 0;
   if (ropes_.depends_on_length() && !positions_.empty())
     longest = *std::max_element(positions_.begin(), positions_.end());

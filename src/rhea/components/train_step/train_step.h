@@ -20,6 +20,8 @@ struct Batch {
   const int32_t* tokens = nullptr;
   const int32_t* labels = nullptr;
   const int32_t* positions = nullptr;
+  // 1 = a token, 0 = padding, which counts for no expert; null: all are tokens.
+  const int32_t* is_token = nullptr;
 };
 
 struct StateTensor {
@@ -65,6 +67,9 @@ class TrainStep {
   // Between forward_backward and update.
   std::span<const StateTensor> gradients() const { return gradients_; }
   std::span<const StateTensor> optimizer_state() const { return optimizer_; }
+  // Between forward_backward and update: tokens of the step that chose each expert, i32 [E], in the
+  // order of graphs().balances.
+  std::span<const StateTensor> loads() const { return loads_; }
 
   // Draws every parameter (frozen ones too) and constant from (seed, FQN of the part, element). The
   // optimizer's state is zero from the start.
@@ -100,12 +105,12 @@ class TrainStep {
   ThreadPool& pool_;
   std::vector<std::shared_ptr<void>> blocks_;
   std::vector<StateTensor> parameters_, frozen_, constants_, optimizer_;
-  std::vector<StateTensor> gradients_;  // in the arena
+  std::vector<StateTensor> gradients_, loads_;  // in the arena
   nn::RopeBuffers ropes_;
   std::unique_ptr<Scalars> scalars_;
   std::unique_ptr<exec::cpu::CpuExecutable> prepare_, microbatch_, accumulate_, norm_, update_,
       evaluate_;
-  AlignedVector<int32_t> tokens_, labels_, positions_;
+  AlignedVector<int32_t> tokens_, labels_, positions_, is_token_;
   bool prepared_is_current_ = false;
   bool has_gradients_ = false;
   StepMemory memory_;

@@ -92,7 +92,12 @@ InitRules init_rules(int64_t dim) {
 
 nn::Decoder::Config llama_decoder(const DecoderSizes& sizes, const nn::RopeFields& rope,
                                   const nn::DecoderNames& names) {
-  return make_decoder(sizes, names, init_rules(sizes.dim), rope);
+  const InitRules init = init_rules(sizes.dim);
+  auto model = make_decoder(sizes, names, init, rope);
+  for (int64_t i = 0; i < sizes.n_layers && sizes.experts.num_experts > 0; ++i)
+    model.layers[static_cast<size_t>(i)]->feed_forward =
+        make_mixture(sizes, nn::kHuggingFaceMoeNames, init.w1, init.w2(i), init.w3(i));
+  return model;
 }
 
 void for_each_block(nn::Decoder::Config& model,

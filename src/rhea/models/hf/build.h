@@ -31,7 +31,7 @@ double maybe_positive(Fields& fields, std::string_view name);
 // truncated 0.02, those that write to the residual stream and the up projection scaled by depth.
 InitRules init_rules(int64_t dim);
 
-// Llama's decoder in these sizes under `names`.
+// Llama's decoder in these sizes under `names`, with experts where the sizes have some.
 nn::Decoder::Config llama_decoder(const DecoderSizes& sizes, const nn::RopeFields& rope,
                                   const nn::DecoderNames& names = nn::kHuggingFaceNames);
 

@@ -61,7 +61,12 @@ std::vector<std::string> field_differences(const nn::Decoder::Config& model,
   compare("num_attention_heads", ours.n_heads, theirs.n_heads);
   compare("num_key_value_heads", ours.n_kv_heads, theirs.n_kv_heads);
   compare("head_dim", ours.head_dim, theirs.head_dim);
-  compare("intermediate_size", ours.hidden_dim, theirs.hidden_dim);
+  const bool sparse = ours.experts.num_experts > 0 || theirs.experts.num_experts > 0;
+  compare(sparse ? "moe_intermediate_size" : "intermediate_size", ours.hidden_dim,
+          theirs.hidden_dim);
+  compare("num_experts", ours.experts.num_experts, theirs.experts.num_experts);
+  compare("num_experts_per_tok", ours.experts.top_k, theirs.experts.top_k);
+  compare("norm_topk_prob", ours.experts.normalize, theirs.experts.normalize);
   compare("vocab_size", ours.vocab_size, theirs.vocab_size);
   compare("rms_norm_eps", ours.norm_eps, theirs.norm_eps);
   compare("tie_word_embeddings", ours.tied, theirs.tied);
@@ -105,7 +110,7 @@ void compare_trees(const nlohmann::json& ours, const nlohmann::json& theirs,
 }
 
 bool is_llama_form(const std::string& model_type) {
-  return model_type == "llama" || model_type == "qwen3";
+  return model_type == "llama" || model_type == "qwen3" || model_type == "qwen3_moe";
 }
 
 }  // namespace

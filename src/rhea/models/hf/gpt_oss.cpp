@@ -7,7 +7,7 @@
 namespace rhea::models::hf {
 namespace {
 
-constexpr nn::MoeNames kNames{.router = "router"};
+constexpr nn::MoeNames kNames{.gate = "router"};
 
 nn::Decoder::Config gpt_oss(Fields& fields) {
   DecoderSizes sizes = read_sizes(fields);
@@ -25,7 +25,7 @@ nn::Decoder::Config gpt_oss(Fields& fields) {
   mixture.router.num_experts = read_experts(fields, {"num_local_experts", "num_experts"});
   mixture.router.top_k = read_top_k(fields, mixture.router.num_experts);
   mixture.router.score = "softmax_of_chosen";
-  mixture.router.bias = true;
+  mixture.router.gate->bias = true;
   mixture.hidden_dim = sizes.hidden_dim;
   nn::JoinedExperts::Config experts;
   experts.activation = "clamped_swiglu";

@@ -64,7 +64,7 @@ constexpr nn::DecoderNames granitemoe_names() {
   return names;
 }
 constexpr nn::MoeNames kGraniteMoeNames{
-    .router = "router.layer", .w13 = "input_linear.weight", .w2_joined = "output_linear.weight"};
+    .gate = "router.layer", .w13 = "input_linear.weight", .w2_joined = "output_linear.weight"};
 
 nn::Decoder::Config granitemoe(Fields& fields) {
   static constexpr nn::DecoderNames kNames = granitemoe_names();

@@ -111,9 +111,8 @@ void set_mixtures(nn::Decoder::Config& model, const Mixture& mixture,
     nn::MoE::Config made;
     made.router = mixture.router;
     made.router->names = mixture.names;
-    made.router->dim = dim;
-    made.router->init = init.w1;
-    made.experts = experts_of(mixture, dim, layer, init);
+    made.router->gate = linear(dim, mixture.router.num_experts, mixture.router.gate->bias, init.w1);
+    made.routed_experts->inner_experts = experts_of(mixture, dim, layer, init);
     if (mixture.shared_dim > 0)
       made.shared_experts = shared_feed_forward(mixture, dim, layer, *block.names, init);
     made.gates_shared = mixture.shared_gate;

@@ -36,10 +36,15 @@ nlohmann::ordered_json rope_json(const nn::RopeFields& rope) {
 std::string write_config(const nn::Decoder::Config& model) {
   const DecoderSizes sizes = sizes_of(model);
   const nn::RopeFields& rope = rope_of(model);
-  const bool qwen3 = sizes.qk_norm;
+  const bool qwen3 = sizes.qk_norm, sparse = sizes.experts.num_experts > 0;
   nlohmann::ordered_json made = {
-      {"architectures", {qwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM"}},
-      {"model_type", qwen3 ? "qwen3" : "llama"},
+      {"architectures",
+       {sparse  ? "Qwen3MoeForCausalLM"
+        : qwen3 ? "Qwen3ForCausalLM"
+                : "LlamaForCausalLM"}},
+      {"model_type", sparse  ? "qwen3_moe"
+                     : qwen3 ? "qwen3"
+                             : "llama"},
       {"attention_bias", sizes.qkv_bias},
       {"attention_dropout", 0.0},
       {"head_dim", sizes.head_dim},
@@ -58,6 +63,14 @@ std::string write_config(const nn::Decoder::Config& model) {
       {"vocab_size", sizes.vocab_size},
   };
   if (!qwen3) made["mlp_bias"] = sizes.mlp_bias;
+  if (sparse) {
+    made["decoder_sparse_step"] = 1;
+    made["mlp_only_layers"] = nlohmann::ordered_json::array();
+    made["moe_intermediate_size"] = sizes.hidden_dim;
+    made["norm_topk_prob"] = sizes.experts.normalize;
+    made["num_experts"] = sizes.experts.num_experts;
+    made["num_experts_per_tok"] = sizes.experts.top_k;
+  }
   return made.dump(2) + "\n";
 }
 
