@@ -1,0 +1,30 @@
+#!/bin/bash
+# The commands of examples/qwen3_three_ways in a copy of the folder. usage: three_ways_test.sh SOURCE RHEA
+set -eu
+source=$1
+export RHEA=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache
+mkdir -p "$work/examples"
+cp -r "$source/examples/qwen3_three_ways" "$work/examples/"
+if ! "$work/examples/qwen3_three_ways/run.sh" > "$work/log" 2>&1; then
+  cat "$work/log"
+  exit 1
+fi
+missing() { echo "not in the log: $1"; cat "$work/log"; exit 1; }
+count() {
+  local found
+  found=$(grep -cE "$1" "$work/log") || true
+  [ "$found" = "$2" ] || { echo "$found lines with '$1', expected $2"; cat "$work/log"; exit 1; }
+}
+count 'Training completed' 6
+# One model: the count of Transformers' definition and of the native one.
+count '^  parameters  *4022468096' 2
+count '^  parameters  *1906330624' 1
+count '\[Override\] gather_free_rope: model_spec\.model\.layers\.[0-3]\.attention\.rope' 4
+count '\[Override\] grouped_experts: model_spec\.model\.layers\.[0-3]\.moe\.routed_experts' 8
+# The rotation is the stock one to the bit, the experts are to rounding.
+losses() { grep -oE '"loss_metrics/global_avg_loss": *[^,}]*' "$work/outputs/$1/metrics/rank_0.jsonl"; }
+[ "$(losses moe_qwen3_rope)" = "$(losses moe_qwen3_kernels)" ] ||
+  missing 'equal losses with and without the rotary override'
