@@ -1,7 +1,6 @@
 // Published tokenizers against ids that other programs computed (files of ../shared).
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -168,25 +167,6 @@ TEST(PublishedTokenizer, stories260K_begins_with_bos_and_decodes_its_golden_text
   EXPECT_EQ(tokenizer->decode(ids, /*skip_special=*/true), golden.at("text").get<std::string>());
   EXPECT_EQ(tokenizer->encode("").front(), 1);
   EXPECT_EQ(tokenizer->encode(golden.at("text").get<std::string>()), ids);
-}
-
-// Prints the speed; not a limit, because the machine of the test is not known.
-TEST(PublishedTokenizer, speed_of_encoding) {
-  const fs::path folder = kShared / "tokenizers";
-  if (!fs::exists(folder))
-    GTEST_SKIP() << folder << " is absent: published tokenizers are not in the repository";
-  std::string text;
-  for (const std::string& document : c4_texts(100000)) text += document + "\n";
-  for (const char* name : {"llama3_2", "qwen3", "gpt2"}) {
-    const auto tokenizer = load_tokenizer(folder / name);
-    const auto begin = std::chrono::steady_clock::now();
-    const size_t count = tokenizer->encode(text).size();
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const double rate = static_cast<double>(text.size()) / 1e6 / seconds;
-    std::printf("%s: %zu tokens, %.1f MB/s\n", name, count, rate);
-    EXPECT_GT(rate, 0.1);
-  }
 }
 
 }  // namespace
