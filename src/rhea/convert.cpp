@@ -1,4 +1,4 @@
-// Every input becomes a list of published tensors that are made when they are written.
+// Checks that the parts of a model belong together, then writes them.
 #include "rhea/convert.h"
 
 #include <fmt/ranges.h>
@@ -6,54 +6,26 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <memory>
-#include <set>
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/base/output_folder.h"
 #include "rhea/components/checkpoint/hf_folder.h"
-#include "rhea/components/checkpoint/hf_rows.h"
-#include "rhea/components/checkpoint/quantized.h"
-#include "rhea/components/checkpoint/step_reader.h"
-#include "rhea/components/gguf/published.h"
 #include "rhea/components/safetensors/reader.h"
+#include "rhea/components/tokenizer/tokenizer.h"
 #include "rhea/convert_native.h"
-#include "rhea/model_files.h"
-#include "rhea/models/flavor.h"
+#include "rhea/convert_source.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/models/registry.h"
-#include "rhea/parameter_tensors.h"
+#include "rhea/published_tensors.h"
 
 namespace rhea {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::ConfigSpelling;
-using safetensors::Sink;
 using safetensors::TensorSource;
-
-// What a source gives: the tensors borrow from `keep`.
-struct Source {
-  std::vector<TensorSource> tensors;
-  std::map<std::string, std::string> files;  // config.json among them, in its own spelling
-  std::string config_name;
-  DType dtype = DType::f32;  // stated in config.json
-  std::map<std::string, std::string> shards_like = {};
-  std::shared_ptr<const void> keep = {};
-};
-
-// A tensor that is made whole.
-TensorSource whole(const safetensors::TensorSpec& spec,
-                   std::function<void(std::span<std::byte> out)> fill) {
-  return {
-      spec, [spec, fill = std::move(fill)](const Sink& sink) {
-        std::vector<std::byte> bytes(safetensors::tensor_bytes(spec.dtype, spec.shape, spec.name));
-        fill(bytes);
-        sink(bytes);
-      }};
-}
 
 // The dtype that most bytes of the floats have.
 DType main_dtype(const std::vector<TensorSource>& tensors) {
@@ -68,246 +40,122 @@ DType main_dtype(const std::vector<TensorSource>& tensors) {
   return most == bytes.end() ? DType::f32 : most->first;
 }
 
-void add_config_files(Source& source, const fs::path& folder) {
-  source.files = checkpoint::tokenizer_files(folder);
-  for (const char* name : {"config.json", "generation_config.json"}) {
-    std::string text = checkpoint::text_of(folder, name);
-    if (!text.empty()) source.files[name] = std::move(text);
-  }
-  source.config_name = (folder / "config.json").string();
+bool is_vocabulary(const std::string& file) {
+  return file == "tokenizer.json" || file.ends_with(".model") || file.ends_with(".tiktoken") ||
+         file == "vocab.json" || file == "vocab.txt" || file == "tekken.json";
 }
 
-// --- a Hugging Face folder
-
-Source from_hf(const ConvertOptions& options) {
-  const auto weights = std::make_shared<const safetensors::Weights>(options.from);
-  const auto quantization = checkpoint::read_quantization(options.from);
-  Source source;
-  std::set<std::string> scales;
-  std::vector<std::pair<std::string, checkpoint::CodedTensor>> coded;
-  for (const std::string& name : weights->names()) {
-    // Codes go by the name that they stand for.
-    std::string published = name;
-    for (const std::string_view tail : {"_blocks", "_packed"})
-      if (published.ends_with(tail)) published.resize(published.size() - tail.size());
-    auto found = checkpoint::find_coded(*weights, published);
-    if (found.values == nullptr || found.values->name != name)
-      found = {checkpoint::Coding::plain, weights->find(name), nullptr}, published = name;
-    if (found.scales != nullptr) scales.insert(found.scales->name);
-    coded.emplace_back(std::move(published), found);
+// A tokenizer beyond the embedding makes a model that no command runs. That of the input itself may
+// be of a kind that is only carried along.
+void check_tokenizer(const ConvertOptions& options, const ConvertSource& source,
+                     int64_t vocab_size) {
+  if (std::ranges::none_of(source.files,
+                           [](const auto& file) { return is_vocabulary(file.first); }))
+    return log::warning("convert", "There are no tokenizer files beside the model.");
+  const bool of_assets = !options.hf_assets_path.empty();
+  if (!of_assets && !source.is_gguf) return;
+  std::vector<std::string> warnings;
+  const auto tokenizer = of_assets
+                             ? tokenizer::load_tokenizer(options.hf_assets_path, &warnings)
+                             : tokenizer::parse_tokenizer(source.files.at("tokenizer.json"), "",
+                                                          options.from.string(), &warnings);
+  try {
+    tokenizer::check_vocabulary(*tokenizer, vocab_size);
+  } catch (const Error& error) {
+    throw Error("the tokenizer of {} does not fit the model of {}: {}",
+                of_assets ? options.hf_assets_path.string() : options.from.string(),
+                source.config_name, error.what());
   }
-  int num_quantized = 0;
-  for (const auto& [name, tensor] : coded) {
-    const bool plain = tensor.coding == checkpoint::Coding::plain;
-    if (plain && scales.contains(name)) continue;
-    const auto stored = safetensors::same_dtype(tensor.values->dtype);
-    if (!plain) ++num_quantized;
-    if (plain && !stored) {  // nothing that Rhea computes with: passed on
-      source.tensors.push_back({{name, tensor.values->dtype, tensor.values->shape},
-                                [view = tensor.values](const Sink& sink) { sink(view->bytes); }});
-      continue;
-    }
-    const DType own = plain ? *stored : DType::bf16;
-    const DType dtype =
-        options.export_dtype ? checkpoint::export_dtype(name, own, *options.export_dtype) : own;
-    const safetensors::TensorSpec spec{name, safetensors::element_type_of(dtype),
-                                       tensor.shape(quantization.fp8_block_size)};
-    if (plain)
-      source.tensors.push_back(
-          {spec, [weights, view = tensor.values, dtype](const Sink& sink) {
-             safetensors::write_converted(
-                 view->dtype, view->bytes, dtype, sink,
-                 [&](std::span<const std::byte> read) { weights->release(read); });
-           }});
-    else
-      source.tensors.push_back(
-          whole(spec, [weights, tensor = tensor, block = quantization.fp8_block_size,
-                       dtype](std::span<std::byte> out) {
-            checkpoint::decode(tensor, block, dtype, out);
-            weights->release(tensor.values->bytes);
-          }));
-  }
-  if (num_quantized > 0)
-    log::info("convert", "{} tensors are FP8 blocks or MXFP4 and will be converted.",
-              num_quantized);
-  if (fs::exists(options.from / safetensors::kIndexName))
-    source.shards_like = safetensors::read_index(options.from / safetensors::kIndexName);
-  source.keep = weights;
-  add_config_files(source, options.from);
-  return source;
 }
 
-// --- a GGUF file
-
-Source from_gguf(const ConvertOptions& options) {
-  const auto file = std::make_shared<const gguf::File>(options.from);
-  Source source;
-  source.config_name = options.from.string();
-  const gguf::PublishedFiles files = gguf::published_files(*file);
-  const DType wanted = options.export_dtype.value_or(DType::f32);
-  for (gguf::PublishedTensor& tensor : gguf::published_tensors(*file)) {
-    const DType dtype = checkpoint::export_dtype(tensor.name, DType::f32, wanted);
-    source.tensors.push_back(
-        whole({tensor.name, safetensors::element_type_of(dtype), std::move(tensor.shape)},
-              [file, origin = tensor.source, read = std::move(tensor.read),
-               dtype](std::span<std::byte> out) {
-                read(dtype, out);
-                file->release(*origin);
-              }));
-  }
-  source.keep = file;
-  for (const auto& [name, text] :
-       {std::pair("config.json", &files.config_json),
-        std::pair("generation_config.json", &files.generation_config_json),
-        std::pair("tokenizer.json", &files.tokenizer_json),
-        std::pair("tokenizer_config.json", &files.tokenizer_config_json),
-        std::pair("chat_template.jinja", &files.chat_template)})
-    if (!text->empty()) source.files[name] = *text;
-  return source;
+// The config.json of the assets must describe the model that the weights are of: shapes alone do
+// not tell a rope_theta or an epsilon of another model.
+void check_same_model(const ConvertOptions& options, const ConvertSource& source,
+                      const models::hf::PublishedConfig& own) {
+  const auto assets = models::hf::read_config(options.hf_assets_path / "config.json");
+  auto found = models::hf::differences(own.decoder, assets);
+  if (own.model_type != assets.model_type)
+    found.insert(found.begin(), fmt::format("model_type: the model has {}, config.json has {}",
+                                            own.model_type, assets.model_type));
+  if (found.empty()) return;
+  const std::string text =
+      fmt::format("--hf_assets_path: {} is the config of another model than {}:\n  {}",
+                  (options.hf_assets_path / "config.json").string(), source.config_name,
+                  fmt::join(found, "\n  "));
+  if (!source.is_gguf || own.model_type != assets.model_type)
+    throw Error("{}\nName the folder that the weights come from, or leave the option out", text);
+  log::warning("convert", "{}\nconfig.json is taken: the metadata of GGUF is not exact", text);
 }
 
-// --- a step folder of our own
-
-// Native tensors are read whole; the parts of one follow each other often enough that the last few
-// are kept.
-class NativeTensors {
- public:
-  explicit NativeTensors(const fs::path& folder) : reader_(folder) {}
-  const checkpoint::StepReader& reader() const { return reader_; }
-
-  const std::vector<std::byte>& bytes(const std::string& name) const {
-    for (const auto& [kept, data] : kept_)
-      if (kept == name) return data;
-    const auto& stored = reader_.manifest().tensors.at(name);
-    constexpr size_t kMost = 2;
-    if (kept_.size() == kMost) kept_.erase(kept_.begin());
-    auto& [kept, data] = kept_.emplace_back(name, std::vector<std::byte>());
-    int64_t count = 1;
-    for (const int64_t dim : stored.shape) count *= dim;
-    data.resize(static_cast<size_t>(count * dtype_size(stored.dtype)));
-    reader_.read({name, stored.dtype, stored.shape, data.data()});
-    return data;
-  }
-
- private:
-  checkpoint::StepReader reader_;
-  mutable std::vector<std::pair<std::string, std::vector<std::byte>>> kept_;
-};
-
-void write_part(const std::vector<std::byte>& native, DType stored, const std::string& name,
-                const checkpoint::HfPart& part, DType dtype, const Sink& sink) {
-  const auto type = safetensors::element_type_of(stored);
-  if (part.rows.empty()) return safetensors::write_converted(type, native, dtype, sink);
-  const checkpoint::HfRows rows(part, name, static_cast<int64_t>(native.size()),
-                                dtype_size(stored));
-  std::vector<std::byte> picked(static_cast<size_t>(rows.num_rows * rows.row_bytes));
-  rows.for_each(part, [&](int64_t hf, int64_t row) {
-    std::memcpy(picked.data() + hf * rows.row_bytes, native.data() + row * rows.row_bytes,
-                static_cast<size_t>(rows.row_bytes));
-  });
-  safetensors::write_converted(type, picked, dtype, sink);
-}
-
-Source from_native(const ConvertOptions& options, const ModelFolder& files) {
-  const auto tensors = std::make_shared<const NativeTensors>(files.path);
-  const auto published = models::hf::parse_config(files.config_json, files.config_name);
-  const ModelSpec spec = models::make_spec(
-      files.family, models::kFromConfig,
-      models::build_published(files.family, published, files.config_name), "flex");
-  const checkpoint::KeyMap key_map = make_key_map(spec);
-  Source source;
-  std::vector<std::string> without_key;
-  for (const auto& [name, stored] : tensors->reader().manifest().tensors) {
-    if (checkpoint::is_optimizer_state(name)) continue;
-    const auto parts = key_map.to_hf(name, stored.shape);
-    if (parts.empty()) without_key.push_back(name);
-    for (const checkpoint::HfPart& part : parts) {
-      const DType dtype = checkpoint::export_dtype(part.name, stored.dtype,
-                                                   options.export_dtype.value_or(stored.dtype));
-      source.tensors.push_back(
-          {{part.name, safetensors::element_type_of(dtype), part.shape},
-           [tensors, name = name, own = stored.dtype, part, dtype](const Sink& sink) {
-             write_part(tensors->bytes(name), own, name, part, dtype, sink);
-           }});
-    }
-  }
-  if (!without_key.empty())
-    log::warning("convert", "Left out, because Hugging Face has no key for them: {}.",
-                 fmt::join(without_key, ", "));
-  source.files = checkpoint::tokenizer_files(files.tokenizer);
-  source.files["config.json"] = files.config_json;
-  std::string generation = checkpoint::text_of(files.tokenizer, "generation_config.json");
-  if (!generation.empty()) source.files["generation_config.json"] = std::move(generation);
-  source.config_name = files.config_name;
-  return source;
-}
-
-Source open(const ConvertOptions& options) {
-  if (!fs::exists(options.from)) throw Error("{} does not exist", options.from.string());
-  if (fs::is_regular_file(options.from)) {
-    if (gguf::File::is_gguf(options.from)) return from_gguf(options);
-    throw Error("{} is a file, but no GGUF file; name the folder of a model",
-                options.from.string());
-  }
-  if (safetensors::Weights::exist(options.from) &&
-      !fs::exists(options.from / checkpoint::kManifestName))
-    return from_hf(options);
-  const ModelFolder files = find_model(options.from);
-  if (!files.is_native) throw Error("{} has a config.json, but no weights", options.from.string());
-  return from_native(options, files);
-}
-
-void check_target(const fs::path& to) {
-  if (!fs::exists(to)) return;
-  if (!fs::is_directory(to) || !fs::is_empty(to))
-    throw Error("{} is there already; name a folder that does not exist yet", to.string());
-}
-
-void write_hf(const ConvertOptions& options, const fs::path& to) {
-  Source source = open(options);
+// Everything that loading the result would refuse is refused before anything is written.
+void take_assets_and_check(const ConvertOptions& options, ConvertSource& source) {
+  const auto config_of = [&] {
+    const auto config = source.files.find("config.json");
+    if (config == source.files.end())
+      throw Error("{} has no config.json; name a folder that has with --hf_assets_path",
+                  options.from.string());
+    return models::hf::parse_config(config->second, source.config_name);
+  };
   if (!options.hf_assets_path.empty()) {
     if (!fs::exists(options.hf_assets_path / "config.json"))
-      throw Error("hf_assets_path: {} holds no config.json", options.hf_assets_path.string());
-    add_config_files(source, options.hf_assets_path);
-    source.tensors = checkpoint::spell_like(std::move(source.tensors), options.hf_assets_path);
+      throw Error("--hf_assets_path: {} holds no config.json", options.hf_assets_path.string());
+    if (source.files.contains("config.json")) check_same_model(options, source, config_of());
+    source.take_files(options.hf_assets_path);
   }
-  const auto config = source.files.find("config.json");
-  if (config == source.files.end())
-    throw Error("{} has no config.json; name a folder that has with --hf_assets_path",
-                options.from.string());
-  config->second = checkpoint::spell_config(config->second, source.config_name, options.spelling,
-                                            main_dtype(source.tensors));
-  const auto is_vocabulary = [](const auto& file) {
-    const std::string& name = file.first;
-    return name == "tokenizer.json" || name.ends_with(".model") || name.ends_with(".tiktoken") ||
-           name == "vocab.json" || name == "vocab.txt" || name == "tekken.json";
-  };
-  if (std::ranges::none_of(source.files, is_vocabulary))
-    log::warning("convert", "There are no tokenizer files beside the model.");
+  const auto published = config_of();
+  const PublishedTensors asked_for(published.decoder);
+  if (source.is_hf_folder)
+    asked_for.compare(options.from);
+  else
+    asked_for.compare(source.tensors, options.from.string());
+  check_tokenizer(options, source, published.decoder.vocab_size());
+  if (!options.hf_assets_path.empty())
+    source.tensors = checkpoint::spell_like(std::move(source.tensors), options.hf_assets_path);
+}
+
+// Returns the number of tensors.
+size_t write_hf(const ConvertOptions& options, const fs::path& to) {
+  ConvertSource source = open_source(options);
+  take_assets_and_check(options, source);
+  std::string& config = source.files["config.json"];
+  config = checkpoint::spell_config(config, source.config_name, options.spelling,
+                                    main_dtype(source.tensors));
   const size_t num_tensors = source.tensors.size();
   checkpoint::HfFolder folder{.tensors = std::move(source.tensors), .files = source.files};
   folder.shards.max_shard_bytes = options.max_shard_bytes;
   folder.shards.like = source.shards_like;
+  folder.existing = Existing::refuse;
+  folder.full_disk_remedy = checkpoint::kFolderRemedy;
   checkpoint::write_hf_folder(to, std::move(folder));
-  log::info("convert", "Wrote {} tensors to {}.", num_tensors, to.string());
+  return num_tensors;
 }
 
 }  // namespace
 
 void convert(const ConvertOptions& options) {
-  if (options.from.empty() || options.to.empty())
-    throw Error("the name of the {} is empty", options.from.empty() ? "input" : "folder to write");
+  if (options.from.empty()) throw Error("the name of the input is empty");
   if (!options.module.empty()) models::find_family(options.module);
-  check_target(options.to);
-  const fs::path to = fs::absolute(options.to).lexically_normal();
-  if (options.format == ConvertOptions::Format::hf) return write_hf(options, to);
+  check_new_folder(options.to);
+  const fs::path to = folder_path(options.to);
+  if (options.format == ConvertOptions::Format::hf) {
+    const size_t num_tensors = write_hf(options, to);
+    log::info("convert", "Wrote {} tensors to {}.", num_tensors, to.string());
+    return;
+  }
   // A checkpoint's names and shapes come from a model, which is filled from published files.
-  const bool direct = fs::is_directory(options.from) && safetensors::Weights::exist(options.from) &&
-                      !fs::exists(options.from / checkpoint::kManifestName);
-  if (direct) return write_native(options, options.from, to);
-  const fs::path between = to.parent_path() / (to.filename().string() + ".hf-tmp");
-  check_target(between);
-  const auto remove = [](const fs::path* path) { fs::remove_all(*path); };
+  if (fs::is_directory(options.from)) {
+    ConvertSource source = open_source(options);
+    if (source.is_hf_folder) {
+      take_assets_and_check(options, source);
+      return write_native(options, options.from, to);
+    }
+  }
+  const fs::path between = temporary_path(to, "hf-");
+  const auto remove = [](const fs::path* path) {
+    std::error_code ignored;
+    fs::remove_all(*path, ignored);
+  };
+  remove(&between);
   const std::unique_ptr<const fs::path, decltype(remove)> guard(&between, remove);
   write_hf(options, between);
   write_native(options, between, to);

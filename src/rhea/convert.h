@@ -19,7 +19,7 @@ struct ConvertOptions {
   Format format = Format::hf;
   // Of floats; absent: as they are stored (of a GGUF file float32; of FP8 and MXFP4 bfloat16).
   std::optional<DType> export_dtype;
-  // Where config.json and tokenizer come from instead of `from`.
+  // Where config.json and tokenizer come from instead of `from`. They must be of the same model.
   std::filesystem::path hf_assets_path;
   checkpoint::ConfigSpelling spelling = checkpoint::ConfigSpelling::v5;
   uint64_t max_shard_bytes = 5'000'000'000;
@@ -29,7 +29,8 @@ struct ConvertOptions {
 
 // Writes the folder `to` atomically, one tensor in memory at a time (Format::native: the model
 // once). Tensors whose dtype does not change keep their bytes. Throws Error naming what is wrong
-// with the input, and for a `to` that holds something.
+// with the input, before anything is written: what `rhea score` would refuse is refused here, by
+// the same check. `to` must not hold anything. What a killed convert left beside `to` is removed.
 void convert(const ConvertOptions& options);
 
 // "5GB", "500MB", "2GiB", "1000000": a number of bytes. Throws Error naming the text.

@@ -27,8 +27,9 @@ std::string run_config(const std::string& family, const fs::path& assets) {
 }  // namespace
 
 void write_native(const ConvertOptions& options, const fs::path& from, const fs::path& to) {
+  const fs::path& config_folder = options.hf_assets_path.empty() ? from : options.hf_assets_path;
   TrainerConfig config;
-  config.hf_assets_path = from.string();
+  config.hf_assets_path = config_folder.string();
   config.model_spec = models::deferred_spec(options.module.empty() ? "transformers_modeling_backend"
                                                                    : options.module);
   models::complete_spec(config);
@@ -39,19 +40,18 @@ void write_native(const ConvertOptions& options, const fs::path& from, const fs:
   const DType dtype = options.export_dtype.value_or(DType::f32);
   // Where the tokenizer is to be found later. A temporary folder will be gone: its files go along.
   const bool keep_files = options.hf_assets_path.empty() && from != options.from;
-  const fs::path assets = keep_files                       ? to
-                          : options.hf_assets_path.empty() ? from
-                                                           : options.hf_assets_path;
+  const fs::path config_file = config_folder / "config.json";
   checkpoint::StateMap state;
-  state["config"] = run_config(config.model_spec.name, fs::absolute(assets));
-  state["hf_config"] =
-      checkpoint::spell_config(read_file(from / "config.json"), (from / "config.json").string(),
-                               checkpoint::ConfigSpelling::v5, dtype);
-  checkpoint::write_step(
-      to, {0, checkpoint::Manifest::Kind::model_only, memory.tensors(), state, dtype});
-  if (keep_files)
-    for (const auto& [name, text] : checkpoint::tokenizer_files(from))
-      write_file_atomic(to / name, text);
+  state["config"] =
+      run_config(config.model_spec.name, fs::absolute(keep_files ? to : config_folder));
+  state["hf_config"] = checkpoint::spell_config(read_file(config_file), config_file.string(),
+                                                checkpoint::ConfigSpelling::v5, dtype);
+  checkpoint::StepContent content{0, checkpoint::Manifest::Kind::model_only, memory.tensors(),
+                                  std::move(state), dtype};
+  if (keep_files) content.files = checkpoint::tokenizer_files(from);
+  content.existing = Existing::refuse;
+  content.full_disk_remedy = checkpoint::kFolderRemedy;
+  checkpoint::write_step(to, content);
   log::info("convert", "Wrote {} published tensors to {} under the names of {}.",
             result.num_tensors, to.string(), config.model_spec.name);
 }

@@ -134,53 +134,50 @@ TEST_F(Convert, EveryArchitectureOfGgufLoads) {
   }
 }
 
-TEST_F(Convert, QuantizedTensorsAreDecoded) {
-  fs::create_directories(out("fp8"));
-  const std::vector<uint8_t> ones(130 * 129, 0x38);
-  const std::vector<float> scales = {1, 2, 3, 4};
-  safetensors::write_file(out("fp8") / "model.safetensors",
-                          std::vector<safetensors::TensorView>{{"w.weight",
-                                                                safetensors::ElementType::F8_E4M3,
-                                                                {130, 129},
-                                                                std::as_bytes(std::span(ones))},
-                                                               {"w.weight_scale_inv",
-                                                                safetensors::ElementType::F32,
-                                                                {2, 2},
-                                                                std::as_bytes(std::span(scales))}});
-  std::ofstream(out("fp8") / "config.json")
-      << R"({"model_type":"x","quantization_config":{"quant_method":"fp8"}})";
+// The model of kLlama with one weight in FP8, all ones times the scale 2.
+class ConvertFp8 : public Convert {
+ protected:
+  void SetUp() override {
+    fs::create_directories(out("fp8"));
+    const safetensors::File original(kLlama / "model.safetensors");
+    const std::vector<uint8_t> ones(static_cast<size_t>(original.at(name_).num_elements()), 0x38);
+    const std::vector<float> scale = {2};
+    std::vector<safetensors::TensorView> tensors = original.tensors();
+    for (auto& tensor : tensors)
+      if (tensor.name == name_) {
+        tensor.dtype = safetensors::ElementType::F8_E4M3;
+        tensor.bytes = std::as_bytes(std::span(ones));
+      }
+    tensors.push_back({name_ + "_scale_inv",
+                       safetensors::ElementType::F32,
+                       {1, 1},
+                       std::as_bytes(std::span(scale))});
+    safetensors::write_file(out("fp8") / "model.safetensors", tensors);
+    write_config("fp8");
+  }
+  void write_config(const char* method) {
+    json config = json::parse(read_file(kLlama / "config.json"));
+    config["quantization_config"] = {{"quant_method", method}, {"weight_block_size", {128, 128}}};
+    std::ofstream(out("fp8") / "config.json") << config;
+  }
+  const std::string name_ = "model.layers.0.mlp.down_proj.weight";
+};
+
+TEST_F(ConvertFp8, QuantizedTensorsAreDecoded) {
   convert({.from = out("fp8"), .to = out("plain")});
   const safetensors::Weights weights(out("plain"));
-  EXPECT_EQ(weights.names(), std::vector<std::string>{"w.weight"});
-  EXPECT_EQ(weights.at("w.weight").dtype, safetensors::ElementType::BF16);
+  EXPECT_EQ(weights.names(), safetensors::Weights(kLlama).names());
+  EXPECT_EQ(weights.at(name_).dtype, safetensors::ElementType::BF16);
+  EXPECT_EQ(safetensors::read_vector<float>(weights.at(name_))[7], 2);
   EXPECT_THAT(read_file(out("plain") / "config.json"), Not(HasSubstr("quantization_config")));
 }
 
-TEST_F(Convert, AModelInFp8Loads) {
-  fs::create_directories(out("fp8"));
-  const std::string name = "model.layers.0.mlp.down_proj.weight";
-  const safetensors::File original(kLlama / "model.safetensors");
-  const std::vector<uint8_t> ones(static_cast<size_t>(original.at(name).num_elements()), 0x38);
-  const std::vector<float> scale = {2};
-  std::vector<safetensors::TensorView> tensors = original.tensors();
-  for (auto& tensor : tensors)
-    if (tensor.name == name) {
-      tensor.dtype = safetensors::ElementType::F8_E4M3;
-      tensor.bytes = std::as_bytes(std::span(ones));
-    }
-  tensors.push_back({name + "_scale_inv",
-                     safetensors::ElementType::F32,
-                     {1, 1},
-                     std::as_bytes(std::span(scale))});
-  safetensors::write_file(out("fp8") / "model.safetensors", tensors);
-  json config = json::parse(read_file(kLlama / "config.json"));
-  config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
-  std::ofstream(out("fp8") / "config.json") << config;
-  const PublishedModel model(out("fp8"));
-  EXPECT_EQ(model.data(name)[7], 2);
-  config["quantization_config"]["quant_method"] = "awq";
-  std::ofstream(out("fp8") / "config.json") << config;
+TEST_F(ConvertFp8, TheModelLoads) {
+  EXPECT_EQ(PublishedModel(out("fp8")).data(name_)[7], 2);
+  write_config("awq");
   EXPECT_THAT(error_of([&] { PublishedModel{out("fp8")}; }), HasSubstr("awq"));
+  EXPECT_THAT(error_of([&] { convert({.from = out("fp8"), .to = out("plain")}); }),
+              HasSubstr("awq"));
 }
 
 TEST_F(Convert, NothingIsOverwritten) {

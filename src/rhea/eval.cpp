@@ -25,16 +25,16 @@ constexpr int64_t kTokensPerLossChunk = 512;
 class Row {
  public:
   Row(const PublishedModel& model, const EvalOptions& options, ThreadPool& pool)
-      : length_(options.seq_len),
-        tokens_(static_cast<size_t>(length_)),
-        labels_(static_cast<size_t>(length_)),
-        positions_(static_cast<size_t>(length_)) {
+      : length_(options.seq_len) {
     ir::Graph traced;
     nn::Trace trace(traced,
                     {.num_tokens = length_, .seq_len = length_, .compute_dtype = options.dtype});
     const int64_t num_chunks = (length_ + kTokensPerLossChunk - 1) / kTokensPerLossChunk;
     traced.output("loss", nn::language_model_loss(trace, model.decoder(), num_chunks));
     const ir::Graph graph = passes::simplify(traced);
+    model.require_memory_of(graph, pool, fmt::format("eval with seq_len = {}", length_),
+                            "lower --seq_len");
+    for (auto* row : {&tokens_, &labels_, &positions_}) row->resize(static_cast<size_t>(length_));
     executable_ = exec::cpu::compile(graph, pool, exec::cpu::make_arena(), {.name = "eval"});
     ropes_ = nn::RopeBuffers(trace.rope_specs(), length_);
     for (const auto& input : graph.inputs()) {

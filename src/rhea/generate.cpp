@@ -80,6 +80,8 @@ struct Generator::Impl {
     nn::Trace trace(traced, {.num_tokens = num_tokens, .seq_len = capacity, .cached = true});
     traced.output("logits", nn::logits(trace, decoder));
     const ir::Graph graph = passes::simplify(traced);
+    model.require_memory_of(graph, pool, fmt::format("text of {} tokens", max_tokens),
+                            "ask for fewer tokens, or shorten the prompt");
     auto executable = exec::cpu::compile(graph, pool, arena, {.name = "generate"});
     if (!ropes) ropes.emplace(trace.rope_specs(), capacity);
     for (const auto& input : graph.inputs())

@@ -10,15 +10,13 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/text.h"
-#include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_reader.h"
 #include "rhea/components/gguf/published.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/model_files.h"
 #include "rhea/models/hf/config_json.h"
-#include "rhea/nn/trace.h"
-#include "rhea/parameter_tensors.h"
+#include "rhea/published_tensors.h"
 
 namespace rhea {
 namespace {
@@ -146,20 +144,10 @@ void check_model(const fs::path& folder, Report& report) {
     return;
   }
   const auto published = models::hf::read_config(path);
-  const nn::Decoder::Config& decoder = published.decoder;
-  ir::Graph graph;
-  nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
-  nn::logits(trace, decoder);
-  std::vector<checkpoint::NamedTensor> targets;
-  int64_t count = 0;
-  for (const auto& parameter : trace.parameters()) {
-    add_parts(targets, parameter, DType::f32, nullptr);
-    count += ir::num_elements(parameter.shape);
-  }
-  for (const auto& constant : trace.constants()) add_parts(targets, constant, DType::f32, nullptr);
-  report.head.push_back(
-      fmt::format("model: {}, {} parameters", published.model_type, with_commas(count)));
-  checkpoint::compare_hf(folder, published_key_map(decoder), targets);
+  const PublishedTensors asked_for(published.decoder);
+  report.head.push_back(fmt::format("model: {}, {} parameters", published.model_type,
+                                    with_commas(asked_for.num_parameters())));
+  asked_for.compare(folder);
 }
 
 Report inspect_hf(const fs::path& folder) {
@@ -246,7 +234,7 @@ Report inspect_native(const fs::path& folder) {
 }
 
 Report inspect_file(const fs::path& path) {
-  if (gguf::File::is_gguf(path)) return inspect_gguf(path);
+  if (gguf::File::is_gguf(path) || path.extension() == ".gguf") return inspect_gguf(path);
   Report report;
   report.head.push_back(fmt::format("{}: safetensors", path.string()));
   add_file(safetensors::File(path), "", report);

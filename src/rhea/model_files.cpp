@@ -8,10 +8,12 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/output_file.h"
 #include "rhea/components/checkpoint/manifest.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_reader.h"
 #include "rhea/components/gguf/file.h"
+#include "rhea/components/safetensors/reader.h"
 
 namespace rhea {
 namespace {
@@ -87,6 +89,19 @@ ModelFolder find_model(const fs::path& folder) {
       "{} holds no model: neither config.json (Hugging Face files) nor {} (a checkpoint of rhea "
       "train)",
       folder.string(), checkpoint::kManifestName);
+}
+
+void check_result_file(const fs::path& file) {
+  check_output_file(file);
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  for (const char* mark : {"config.json", safetensors::kIndexName, safetensors::kSingleName,
+                           checkpoint::kManifestName})
+    if (fs::exists(folder / mark))
+      throw Error(
+          "cannot write {}: its folder is that of a model ({}), which a result would change; name "
+          "a "
+          "file in another folder",
+          file.string(), mark);
 }
 
 std::string eos_disagreement(const tokenizer::Tokenizer& tokenizer, const fs::path& folder) {

@@ -20,6 +20,10 @@ struct ModelFolder {
 // Throws Error for a folder that is neither, naming the checkpoints below it where there are some.
 ModelFolder find_model(const std::filesystem::path& folder);
 
+// check_output_file, and Error for a file in the folder of a model or checkpoint: it would replace
+// weights there, or be read as some.
+void check_result_file(const std::filesystem::path& file);
+
 // One line when config.json or generation_config.json of `folder` name other ends of text than the
 // tokenizer, which is the one that counts; else empty.
 std::string eos_disagreement(const tokenizer::Tokenizer& tokenizer,

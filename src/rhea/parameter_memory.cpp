@@ -1,6 +1,7 @@
 #include "rhea/parameter_memory.h"
 
 #include "rhea/base/error.h"
+#include "rhea/base/machine_memory.h"
 #include "rhea/exec/cpu/backend.h"
 #include "rhea/parameter_tensors.h"
 
@@ -17,6 +18,8 @@ ParameterMemory::ParameterMemory(const nn::Decoder::Config& decoder) {
   };
   int64_t total = 0;
   for (const auto& parameter : parameters_) total += bytes(parameter);
+  require_memory(static_cast<double>(total), "the model, whose weights are read as float32,",
+                 "a smaller model or a machine with more memory is needed");
   block_ = exec::cpu::allocate_state(total);
   char* at = static_cast<char*>(block_.get());
   for (const auto& parameter : parameters_) {

@@ -6,9 +6,12 @@
 #include <map>
 
 #include "rhea/base/error.h"
+#include "rhea/base/machine_memory.h"
+#include "rhea/base/thread_pool.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/step_reader.h"
+#include "rhea/exec/cpu/backend.h"
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/key_rules.h"
 #include "rhea/models/registry.h"
@@ -109,6 +112,27 @@ float* PublishedModel::data(const std::string& fqn) const {
     if (parameters()[i].fqn == fqn) return data(i);
   }
   throw Error("the model has no parameter {}", fqn);
+}
+
+void PublishedModel::require_memory_of(const ir::Graph& graph, const ThreadPool& pool,
+                                       const std::string& what, const std::string& remedy) const {
+  const auto bytes_of = [&](ir::ValueId value) {
+    const ir::Type& type = graph.type(value);
+    double bytes = static_cast<double>(dtype_size(type.dtype));
+    for (const int64_t dim : type.shape) bytes *= static_cast<double>(dim);
+    return bytes;
+  };
+  const auto is_weight = [&](const std::string& name) {
+    return std::ranges::any_of(parameters(), [&](const auto& one) { return one.fqn == name; });
+  };
+  double bytes = 0;
+  for (const auto& input : graph.inputs())
+    if (!is_weight(input.name)) bytes += bytes_of(input.value);
+  for (const auto& output : graph.outputs()) bytes += bytes_of(output.value);
+  const auto memory = exec::cpu::plan(graph, pool.num_threads()).memory;
+  for (const int64_t part : {memory.arena, memory.scratch, memory.constants})
+    bytes += static_cast<double>(part);
+  require_memory(bytes, what, remedy);
 }
 
 }  // namespace rhea

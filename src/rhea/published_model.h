@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rhea/ir/graph.h"
 #include "rhea/model_files.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/nn/decoder.h"
@@ -28,6 +29,12 @@ class PublishedModel {
   // f32 data of parameters()[i].
   float* data(size_t i) const { return memory_.data(i); }
   float* data(const std::string& fqn) const;
+
+  // Throws ExitError with out_of_memory when the memory that is left does not hold what a run of
+  // `graph` needs besides the weights: its other inputs, its results and its arena. Call it before
+  // they are allocated; `what` and `remedy` as require_memory has them.
+  void require_memory_of(const ir::Graph& graph, const ThreadPool& pool, const std::string& what,
+                         const std::string& remedy) const;
 
  private:
   ModelFolder files_;

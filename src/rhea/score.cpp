@@ -10,7 +10,6 @@
 #include "rhea/base/aligned.h"
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
-#include "rhea/base/output_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/exec/cpu/backend.h"
@@ -155,7 +154,10 @@ safetensors::TensorView routing_view(const ObservedBuffer& one,
 }  // namespace
 
 void score(const ScoreOptions& options, ThreadPool& pool) {
-  check_output_file(options.output);
+  check_result_file(options.output);
+  std::error_code absent;
+  if (std::filesystem::equivalent(options.input, options.output, absent))
+    throw Error("--output {} is the file of --input; name another one", options.output.string());
   const PublishedModel model(options.model, &pool);
   const int64_t vocab_size = model.decoder().vocab_size();
   const Tokens tokens = read_tokens(options.input, vocab_size);
@@ -189,6 +191,11 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
   }
   const auto observed = observe(trace);
   const ir::Graph graph = passes::simplify(traced);
+  model.require_memory_of(graph, pool,
+                          fmt::format("score of {} with input_ids [{}, {}]", options.input.string(),
+                                      tokens.rows, tokens.length),
+                          options.gradients ? "give fewer tokens at once, or leave --grads out"
+                                            : "give fewer tokens at once");
   const auto executable =
       exec::cpu::compile(graph, pool, exec::cpu::make_arena(), {.name = "score"});
 

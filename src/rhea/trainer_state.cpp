@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/base/version.h"
 #include "rhea/config/json.h"
 #include "rhea/parameter_tensors.h"
@@ -78,7 +79,7 @@ void read_state(const checkpoint::StateMap& map, TrainState& state) {
     try {
       nlohmann::json::parse(at->second).at(name).get_to(value);
     } catch (const nlohmann::json::exception& error) {
-      throw Error("checkpoint state '{}' cannot be read: {}", part, error.what());
+      throw Error("checkpoint state '{}' cannot be read: {}", part, json_reason(error.what()));
     }
   };
   field("train_state", "step", state.step);

@@ -1,13 +1,14 @@
-// Counts brackets outside of strings.
 #include "rhea/base/json_depth.h"
 
 #include <cstddef>
 
+#include "rhea/base/downloaded.h"
 #include "rhea/base/error.h"
 
 namespace rhea {
 
 void check_json_depth(std::string_view json, std::string_view where) {
+  check_downloaded(json, where);
   int depth = 0;
   for (size_t i = 0; i < json.size(); ++i) {
     const char c = json[i];
@@ -24,6 +25,11 @@ void check_json_depth(std::string_view json, std::string_view where) {
       --depth;
     }
   }
+}
+
+std::string_view json_reason(std::string_view what) {
+  const size_t end = what.starts_with("[json.exception.") ? what.find("] ") : what.npos;
+  return end == what.npos ? what : what.substr(end + 2);
 }
 
 }  // namespace rhea

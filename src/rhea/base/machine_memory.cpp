@@ -18,7 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double gib(int64_t bytes) { return static_cast<double>(bytes) / (int64_t{1} << 30); }
+constexpr double kGiB = int64_t{1} << 30;
+
+double gib(int64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
 // Value of "name number" among the lines of a control group's memory.stat.
 int64_t stat_value(const std::string& stat, std::string_view name) {
@@ -116,6 +118,14 @@ MachineMemory machine_memory() {
   bound_by_limit(memory, RLIMIT_AS, "-v", "VmSize");
   bound_by_limit(memory, RLIMIT_DATA, "-d", "VmData");
   return memory;
+}
+
+void require_memory(double bytes, std::string_view what, std::string_view remedy) {
+  const MachineMemory memory = machine_memory();
+  if (bytes <= static_cast<double>(memory.available)) return;
+  throw ExitError(ExitCode::out_of_memory,
+                  fmt::format("{} needs {:.2f} GiB of memory, {:.2f} GiB are left ({}); {}", what,
+                              bytes / kGiB, gib(memory.available), memory.bound, remedy));
 }
 
 std::optional<int64_t> leading_integer(std::string_view text) {

@@ -20,6 +20,11 @@ MachineMemory machine_memory();
 // The same from the files below `root`, without the limits of this process.
 MachineMemory machine_memory(const std::filesystem::path& root);
 
+// Throws ExitError with out_of_memory where fewer than `bytes` are left: the system would give them
+// and end the process once they are used. "<what> needs 12.00 GiB of memory, 8.00 GiB are left
+// (...); <remedy>".
+void require_memory(double bytes, std::string_view what, std::string_view remedy);
+
 // Value of `key` in /proc/meminfo's format ("MemTotal:  16303428 kB"), in bytes; nothing where the
 // key is absent.
 std::optional<int64_t> meminfo_bytes(std::string_view meminfo, std::string_view key);

@@ -80,9 +80,10 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
     errno = code;
     throw_file_error(path, what);
   };
+  ::unlink(temporary.c_str());
   {
     const Descriptor file{
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)};
     if (file.fd < 0) fail("create");
     size_t done = 0;
     while (done < content.size()) {

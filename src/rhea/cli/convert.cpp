@@ -24,8 +24,10 @@ int cmd_convert(Args args) {
                  "of floats; default: as stored (GGUF float32, FP8 and MXFP4 bfloat16, native "
                  "float32)")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
-  app.add_option("--hf_assets_path,--hf-assets-path", options.hf_assets_path,
-                 "folder whose config.json and tokenizer are taken instead of the input's");
+  app.add_option(
+      "--hf_assets_path,--hf-assets-path", options.hf_assets_path,
+      "folder of the same model whose config.json and tokenizer are taken instead of the "
+      "input's");
   app.add_option("--config_spelling,--config-spelling", spelling,
                  "config.json as Transformers 4 or 5 writes it")
       ->check(CLI::IsMember({"v4", "v5"}))

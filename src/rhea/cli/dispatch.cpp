@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <vector>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/base/machine_memory.h"
 #include "rhea/base/status_line.h"
 #include "rhea/base/text.h"
@@ -89,8 +91,13 @@ int guarded(const std::function<int()>& body) {
                     "same options shows what a run needs and which options lower it",
                     machine_memory().bound),
         ExitCode::out_of_memory);
+  } catch (const std::filesystem::filesystem_error& error) {
+    // Its own text begins with the names of the library and its function.
+    const bool full = error.code() == std::errc::no_space_on_device;
+    return report(fmt::format("{}: {}", error.path1().string(), error.code().message()),
+                  full ? ExitCode::out_of_memory : ExitCode::user_error);
   } catch (const std::exception& error) {
-    return report(error.what(), ExitCode::user_error);
+    return report(json_reason(error.what()), ExitCode::user_error);
   }
 }
 

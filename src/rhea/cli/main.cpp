@@ -1,6 +1,7 @@
 // The program `rhea`.
 #include <fcntl.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ void occupy_closed_streams() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A file that may not grow (ulimit -f) is an error of its write, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   occupy_closed_streams();
   const std::vector<std::string> words(argv + 1, argv + argc);
   return rhea::cli::guarded([&] { return rhea::cli::dispatch(words); });

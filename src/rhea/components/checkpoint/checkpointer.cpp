@@ -197,7 +197,7 @@ struct Checkpointer::Impl {
     for (size_t i = 0; i + keep < complete.size(); ++i) {
       log::info(kLog, "Checkpointer is deleting {}.", complete[i].string());
       try {
-        remove_step_folder(complete[i]);
+        remove_folder(complete[i]);
       } catch (const fs::filesystem_error& error) {
         log::warning(kLog, "cannot delete {}: {}", complete[i].string(), error.code().message());
       }

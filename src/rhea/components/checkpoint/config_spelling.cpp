@@ -164,7 +164,7 @@ std::string spell_config(std::string_view text, std::string_view origin, ConfigS
     else
       to_v5(config, origin);
   } catch (const Json::exception& error) {  // a field of another type than it should have
-    throw Error("{}: {}", origin, error.what());
+    throw Error("{}: {}", origin, json_reason(error.what()));
   }
   if (spelling == ConfigSpelling::v5) config["dtype"] = long_name(dtype);
   config["torch_dtype"] = long_name(dtype);

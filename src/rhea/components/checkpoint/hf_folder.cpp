@@ -8,7 +8,6 @@
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/progress.h"
-#include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/stored_weights.h"
 #include "rhea/components/safetensors/reader.h"
 
@@ -140,7 +139,7 @@ void write_hf_folder(const fs::path& path, HfFolder folder) {
     needed +=
         safetensors::tensor_bytes(source.spec.dtype, source.spec.shape, source.spec.name) + 512;
   for (const auto& [name, text] : folder.files) needed += text.size();
-  require_space(path.parent_path(), needed);
+  require_space(path.parent_path(), needed, folder.full_disk_remedy);
   Progress progress("Wrote", static_cast<int64_t>(folder.tensors.size()));
   for (TensorSource& source : folder.tensors) {
     source.write = [write = std::move(source.write), &progress](const safetensors::Sink& sink) {
@@ -148,10 +147,11 @@ void write_hf_folder(const fs::path& path, HfFolder folder) {
       progress.step();
     };
   }
-  make_step_folder(path, [&](const fs::path& temporary) {
+  const auto fill = [&](const fs::path& temporary) {
     safetensors::write_sharded(temporary, std::move(folder.tensors), folder.shards);
     for (const auto& [name, text] : folder.files) write_file_atomic(temporary / name, text);
-  });
+  };
+  make_folder(path, fill, folder.existing);
 }
 
 }  // namespace rhea::checkpoint

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "rhea/base/dtype.h"
+#include "rhea/base/output_folder.h"
+#include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/safetensors/export.h"
 
 namespace rhea::checkpoint {
@@ -32,9 +34,11 @@ struct HfFolder {
   std::vector<safetensors::TensorSource> tensors;
   safetensors::ShardOptions shards = {};
   std::map<std::string, std::string> files;  // texts beside the weights
+  Existing existing = Existing::replace;
+  std::string_view full_disk_remedy = kCheckpointRemedy;
 };
 
-// Writes the folder atomically, after checking the space. Throws as make_step_folder and
+// Writes the folder atomically, after checking the space. Throws as make_folder and
 // require_space do.
 void write_hf_folder(const std::filesystem::path& path, HfFolder folder);
 

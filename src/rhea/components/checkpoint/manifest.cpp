@@ -131,7 +131,7 @@ Manifest from_json(const Json& json) {
     try {
       manifest.tensors[name] = tensor_from(tensor, manifest);
     } catch (const std::exception& error) {
-      throw Error("tensor '{}': {}", name, error.what());
+      throw Error("tensor '{}': {}", name, json_reason(error.what()));
     }
   }
   for (const auto& [name, part] : json.at("state").items()) manifest.state[name] = part.dump();
@@ -182,7 +182,7 @@ Manifest parse_manifest(std::string_view text, std::string_view where) {
   try {
     return from_json(Json::parse(text));
   } catch (const std::exception& error) {
-    throw Error("{}: {}", where, error.what());
+    throw Error("{}: {}", where, json_reason(error.what()));
   }
 }
 

@@ -1,21 +1,13 @@
-// Folders are only ever renamed into and out of their name.
 #include "rhea/components/checkpoint/step_folder.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <optional>
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/output_folder.h"
 #include "rhea/components/checkpoint/manifest.h"
 #include "rhea/components/safetensors/reader.h"
 
@@ -25,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
-constexpr std::string_view kTemporary = ".tmp-";
 
 std::optional<int64_t> number(std::string_view text) {
   int64_t value = 0;
@@ -41,42 +32,10 @@ std::optional<int64_t> step_of(std::string_view name) {
   return number(name.substr(kPrefix.size()));
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
-
-// `use` tells a folder that is being made ("") from one that is being removed ("old-").
-fs::path temporary_of(const fs::path& path, std::string_view use = "") {
-  fs::path temporary = path;
-  temporary += fmt::format("{}{}{}-{}", kTemporary, use, host_name(), ::getpid());
-  return temporary;
-}
-
-// True for "step-12.tmp-<host>-<pid>" unless that process lives on this host.
+// True for a temporary of a step folder unless a process of this host is using it.
 bool is_stale(std::string_view name) {
-  const size_t mark = name.find(kTemporary);
-  if (mark == std::string_view::npos || !step_of(name.substr(0, mark))) return false;
-  const std::string_view id = name.substr(mark + kTemporary.size());
-  const size_t dash = id.rfind('-');
-  if (dash == std::string_view::npos || id.substr(0, dash) != host_name()) return true;
-  const auto pid = number(id.substr(dash + 1));
-  if (!pid || *pid == ::getpid()) return true;
-  return ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
-}
-
-void sync_folder(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = fd >= 0 && ::fsync(fd) == 0;
-  const int code = errno;
-  if (fd >= 0) ::close(fd);
-  if (!synced) throw Error("cannot sync {}: {}", folder.string(), std::strerror(code));
-}
-
-// Swaps two names in one instant; false where the file system cannot.
-bool exchange(const fs::path& a, const fs::path& b) {
-  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+  const auto found = parse_temporary(name);
+  return found && step_of(found->of) && !found->is_in_use;
 }
 
 }  // namespace
@@ -131,7 +90,7 @@ std::vector<StepFolder> list_step_folders(const fs::path& folder) {
   return found;
 }
 
-void require_space(const fs::path& folder, uint64_t needed) {
+void require_space(const fs::path& folder, uint64_t needed, std::string_view remedy) {
   fs::path existing = folder;
   while (!fs::exists(existing) && existing.has_parent_path() && existing != existing.parent_path())
     existing = existing.parent_path();
@@ -140,36 +99,8 @@ void require_space(const fs::path& folder, uint64_t needed) {
   if (unknown || space.available >= needed) return;
   throw ExitError(ExitCode::out_of_memory,
                   fmt::format("not enough disk space for {}: {} bytes needed, {} free; nothing was "
-                              "written. Free space, lower "
-                              "checkpoint.keep_latest_k, or put checkpoint.folder on another disk",
-                              folder.string(), needed, space.available));
-}
-
-void make_step_folder(const fs::path& path, const std::function<void(const fs::path&)>& fill) {
-  fs::create_directories(path.parent_path());
-  const fs::path temporary = temporary_of(path);
-  fs::remove_all(temporary);
-  try {
-    fs::create_directory(temporary);
-    fill(temporary);
-    sync_folder(temporary);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) {
-      const int code = errno;
-      if (code != ENOTEMPTY && code != EEXIST && code != ENOTDIR)
-        throw Error("cannot rename {} to {}: {}", temporary.string(), path.filename().string(),
-                    std::strerror(code));
-      if (!exchange(temporary, path)) {
-        remove_step_folder(path);
-        fs::rename(temporary, path);
-      }
-    }
-    sync_folder(path.parent_path());
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(temporary, ignored);
-    throw;
-  }
-  fs::remove_all(temporary);  // the folder that was replaced, if there was one
+                              "written. {}",
+                              folder.string(), needed, space.available, remedy));
 }
 
 void remove_stale_temporaries(const fs::path& folder) {
@@ -186,17 +117,6 @@ void remove_stale_temporaries(const fs::path& folder) {
     else
       log::info("checkpoint", "Removed {}, which an interrupted save left.", path.string());
   }
-}
-
-void remove_step_folder(const fs::path& path) {
-  if (fs::is_symlink(path)) {
-    fs::remove(path);
-    return;
-  }
-  const fs::path temporary = temporary_of(path, "old-");
-  fs::remove_all(temporary);
-  fs::rename(path, temporary);
-  fs::remove_all(temporary);
 }
 
 }  // namespace rhea::checkpoint

@@ -1,10 +1,9 @@
-// The step folders of a checkpoint folder: which there are, what each holds, their creation and
-// removal.
+// The step folders of a checkpoint folder: which there are, and what each holds.
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rhea::checkpoint {
@@ -28,20 +27,17 @@ std::vector<StepFolder> list_step_folders(const std::filesystem::path& folder);
 // The same for one folder, whatever its name.
 StepFolder inspect_step_folder(const std::filesystem::path& path);
 
-// Free bytes of the file system that holds `folder` (or will, when it is made). Throws ExitError
-// with out_of_memory naming path, need and free bytes when fewer than `needed` are free.
-void require_space(const std::filesystem::path& folder, uint64_t needed);
+// What a message about a full disk advises, of a run's own checkpoints and of other folders.
+constexpr std::string_view kCheckpointRemedy =
+    "Free space, lower checkpoint.keep_latest_k, or put checkpoint.folder on another disk";
+constexpr std::string_view kFolderRemedy = "Free space, or name a folder on another disk";
 
-// Makes `path` atomically: `fill` writes into a temporary folder beside it, which is then synced
-// and renamed. A folder that is already there is replaced in the same instant. When `fill` throws,
-// the temporary is removed and nothing has changed.
-void make_step_folder(const std::filesystem::path& path,
-                      const std::function<void(const std::filesystem::path& temporary)>& fill);
+// Throws ExitError with out_of_memory naming path, need and free bytes when fewer than `needed`
+// bytes are free on the file system that holds `folder` (or will, when it is made).
+void require_space(const std::filesystem::path& folder, uint64_t needed, std::string_view remedy);
 
-// Removes what make_step_folder and remove_step_folder of dead processes left in `folder`.
+// Removes what make_folder and remove_folder of dead processes and of other hosts left of step
+// folders in `folder`.
 void remove_stale_temporaries(const std::filesystem::path& folder);
-// Removes a step folder so that it is never seen half removed. Does not follow links. Throws
-// filesystem_error.
-void remove_step_folder(const std::filesystem::path& path);
 
 }  // namespace rhea::checkpoint

@@ -8,7 +8,6 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/checksum.h"
 #include "rhea/components/checkpoint/hf_folder.h"
-#include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/safetensors/writer.h"
 
 namespace rhea::checkpoint {
@@ -118,20 +117,23 @@ uint64_t bytes_needed(const StepContent& content) {
         static_cast<uint64_t>(tensor.num_elements() * dtype_size(stored_dtype(tensor, content)));
     total += bytes + kPerTensor + bytes / kChecksumBlock * kPerChecksum;
   }
-  for (const auto& [name, part] : content.state) total += name.size() + part.size();
+  for (const auto* texts : {&content.state, &content.files})
+    for (const auto& [name, part] : *texts) total += name.size() + part.size();
   return total;
 }
 
 void write_step(const std::filesystem::path& path, const StepContent& content) {
-  require_space(path.parent_path(), bytes_needed(content));
-  make_step_folder(path, [&](const std::filesystem::path& temporary) {
+  require_space(path.parent_path(), bytes_needed(content), content.full_disk_remedy);
+  const auto fill = [&](const std::filesystem::path& temporary) {
     Manifest manifest;
     manifest.kind = content.kind;
     manifest.step = content.step;
     manifest.state = content.state;
     write_data(temporary, content, manifest);
+    for (const auto& [name, text] : content.files) write_file_atomic(temporary / name, text);
     write_file_atomic(temporary / kManifestName, format_manifest(manifest));
-  });
+  };
+  make_folder(path, fill, content.existing);
 }
 
 void Snapshot::take(std::span<const NamedTensor> tensors) {

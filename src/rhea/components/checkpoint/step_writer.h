@@ -2,13 +2,18 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "rhea/base/output_folder.h"
 #include "rhea/components/checkpoint/manifest.h"
 #include "rhea/components/checkpoint/named_tensor.h"
+#include "rhea/components/checkpoint/step_folder.h"
 
 namespace rhea::checkpoint {
 
@@ -23,6 +28,9 @@ struct StepContent {
   StateMap state;
   // Tensors are stored in this dtype (see checkpoint::export_dtype); none: as they are.
   std::optional<DType> export_dtype;
+  std::map<std::string, std::string> files = {};  // texts beside the data, by name
+  Existing existing = Existing::replace;
+  std::string_view full_disk_remedy = kCheckpointRemedy;
 };
 
 // Bytes that write_step needs on the disk.

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/base/log.h"
 #include "rhea/components/data/datasets.h"
 #include "rhea/components/data/mixture.h"
@@ -291,7 +292,7 @@ void DataLoader::restore(std::span<const std::string> rank_states) {
     }
     self.source->restore(sources);
   } catch (const nlohmann::json::exception& error) {
-    throw Error("loader state cannot be read: {}", error.what());
+    throw Error("loader state cannot be read: {}", json_reason(error.what()));
   }
   if (static_cast<int>(rank_states.size()) != self.options.dp_size)
     log::info("data",

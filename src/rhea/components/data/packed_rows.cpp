@@ -89,14 +89,20 @@ void PackedRows::read_ahead() {
     Encoded document;
     const int64_t empty_before = documents_.num_empty();
     const int64_t bad_before = documents_.num_bad_rows();
+    bool found = true;
     try {
-      if (!documents_.next(document.text)) break;
+      found = documents_.next(document.text);
     } catch (...) {
       document.failure = std::current_exception();
     }
     document.cursor = documents_.cursor();
     document.num_empty = documents_.num_empty() - empty_before;
     document.num_bad_rows = documents_.num_bad_rows() - bad_before;
+    if (!found) {  // rows behind the last document count too
+      stats_.num_empty += document.num_empty;
+      stats_.num_bad_rows += document.num_bad_rows;
+      break;
+    }
     const bool failed = document.failure != nullptr;
     ahead_.push_back(std::move(document));
     if (failed) break;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json_depth.h"
 #include "rhea/components/tokenizer/utf8.h"
 
 namespace rhea::data {
@@ -20,7 +21,7 @@ bool json_text(std::string_view record, const std::string& field, std::string& t
   try {
     row = json::parse(record);
   } catch (const json::exception& error) {
-    reason = fmt::format("malformed JSON: {}", error.what());
+    reason = fmt::format("malformed JSON: {}", json_reason(error.what()));
     return false;
   }
   if (!row.is_object()) {

@@ -7,6 +7,8 @@
 #include <ostream>
 
 #include "rhea/base/error.h"
+#include "rhea/base/machine_memory.h"
+#include "rhea/base/output_folder.h"
 #include "rhea/components/safetensors/writer.h"
 
 namespace rhea::data {
@@ -57,49 +59,73 @@ class Shard {
   int num_files_ = 0;
 };
 
-void check_output(const std::filesystem::path& folder) {
-  if (folder.empty()) throw Error("tokenizer shard: --output must name a folder");
-  if (!std::filesystem::exists(folder)) return;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".safetensors")
-      throw Error(
-          "tokenizer shard: {} is there already, and the data set would hold it too; name "
-          "an empty folder",
-          entry.path().string());
+// Rows that wait in the loader's queue besides those of the file.
+constexpr double kRowsAhead = 4;
+
+void check_memory(int64_t rows_per_file, int64_t seq_len) {
+  const double row_bytes = 3.0 * sizeof(int32_t) * static_cast<double>(seq_len);
+  require_memory(
+      (static_cast<double>(rows_per_file) + kRowsAhead) * row_bytes,
+      fmt::format("tokenizer shard: a file of {} row(s) of {} tokens, which is put together in "
+                  "memory,",
+                  rows_per_file, seq_len),
+      rows_per_file > 1 ? "lower --rows_per_file" : "lower --seq_len");
+}
+
+[[noreturn]] void no_row(const DataLoader& loader, const DataLoaderOptions& data) {
+  const DataStats stats = loader.stats();
+  std::string reason;
+  if (stats.num_documents == 0)
+    reason = fmt::format("it has no document of 2 tokens or more ({} empty, {} bad rows skipped)",
+                         stats.num_empty, stats.num_bad_rows);
+  else if (stats.num_too_long == stats.num_documents)
+    reason = fmt::format(
+        "each of its {} documents is longer than a row of {} tokens, and only --packing concat "
+        "cuts documents; raise --seq_len or use it",
+        stats.num_documents, data.seq_len);
+  else
+    reason = fmt::format("its {} documents do not fill one row of {} tokens; lower --seq_len",
+                         stats.num_documents, data.seq_len);
+  throw Error("tokenizer shard: nothing to write of {}: {}", loader.description(), reason);
 }
 
 }  // namespace
 
 void write_token_shards(const TokenShardOptions& options, std::ostream& report) {
-  check_output(options.output);
+  if (options.output.empty()) throw Error("tokenizer shard: --output must name a folder");
+  check_new_folder(options.output);
   if (!needs_tokenizer(options.data.dataset))
     throw Error("tokenizer shard: the data set {} holds tokens already", options.data.dataset);
   DataLoaderOptions data = options.data;
   data.infinite = false;
   data.rows = 1;
-  DataLoader loader(data, tokenizer::load_tokenizer(options.tokenizer));
-  std::filesystem::create_directories(options.output);
   const int64_t rows_per_file = options.rows_per_file > 0
                                     ? options.rows_per_file
                                     : std::max<int64_t>(1, kTokensPerFile / data.seq_len);
-  Shard shard(options.output, data.seq_len);
+  check_memory(rows_per_file, data.seq_len);
+  DataLoader loader(data, tokenizer::load_tokenizer(options.tokenizer));
   int64_t num_rows = 0;
   int64_t num_labels = 0;
-  for (Batch batch; loader.next(batch); ++num_rows) {
-    shard.add(batch);
-    num_labels += batch.num_valid_labels;
-    if (shard.num_rows() == rows_per_file) shard.write();
-  }
-  shard.write();
-  if (num_rows == 0)
-    throw Error("tokenizer shard: {} does not fill one row of {} tokens", loader.description(),
-                data.seq_len);
+  int num_files = 0;
+  // Half of a data set must not look like one.
+  const auto fill = [&](const std::filesystem::path& temporary) {
+    Shard shard(temporary, data.seq_len);
+    for (Batch batch; loader.next(batch); ++num_rows) {
+      shard.add(batch);
+      num_labels += batch.num_valid_labels;
+      if (shard.num_rows() == rows_per_file) shard.write();
+    }
+    if (num_rows == 0) no_row(loader, data);
+    shard.write();
+    num_files = shard.num_files();
+  };
+  make_folder(folder_path(options.output), fill, Existing::refuse);
   const DataStats stats = loader.stats();
   report << fmt::format("{} documents of {}\n", stats.num_documents, loader.description())
          << fmt::format("{} empty, {} bad rows, {} too long\n", stats.num_empty, stats.num_bad_rows,
                         stats.num_too_long)
          << fmt::format("{} rows of {} tokens, {} labels, in {} files\nwritten to {}\n", num_rows,
-                        data.seq_len, num_labels, shard.num_files(), options.output.string());
+                        data.seq_len, num_labels, num_files, options.output.string());
 }
 
 }  // namespace rhea::data

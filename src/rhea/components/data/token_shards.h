@@ -12,12 +12,14 @@ struct TokenShardOptions {
   // What is read and how it is packed: exactly as training would. One pass over the data.
   DataLoaderOptions data;
   int64_t rows_per_file = 0;     // 0: about 16 million tokens
-  std::filesystem::path output;  // folder, made if absent, without safetensors files
+  std::filesystem::path output;  // folder that does not exist yet, or is empty
 };
 
 // Writes tokens-00000.safetensors, ... with input, labels and positions i32 [rows, seq_len], and a
 // report. Documents that do not fill the last row are not written, as in a finite training run.
-// Throws Error naming option, path or data at fault; complete files before it stay.
+// The folder appears whole or not at all. Memory: one file. Throws Error naming option, path or
+// data at fault, and ExitError with out_of_memory for rows that would not fit, before anything is
+// read.
 void write_token_shards(const TokenShardOptions& options, std::ostream& report);
 
 }  // namespace rhea::data

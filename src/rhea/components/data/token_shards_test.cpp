@@ -83,11 +83,52 @@ TEST_F(TokenShards, do_not_mix_with_files_that_are_there) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("is there already")));
 }
 
-TEST_F(TokenShards, a_text_shorter_than_a_row_is_refused) {
+TEST_F(TokenShards, nothing_is_left_of_a_failure_and_the_reason_is_the_true_one) {
+  const auto expect = [&](const auto& matcher) {
+    std::ostringstream report;
+    EXPECT_THAT([&] { write_token_shards(options_, report); },
+                testing::ThrowsMessage<Error>(matcher));
+    for (const auto& item : fs::directory_iterator(folder_))
+      EXPECT_EQ(item.path().filename(), "in.jsonl");
+  };
+  using testing::AllOf;
+  using testing::HasSubstr;
   options_.data.seq_len = 1 << 20;
-  std::ostringstream report;
-  EXPECT_THAT([&] { write_token_shards(options_, report); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("does not fill one row")));
+  expect(AllOf(HasSubstr("its 90 documents do not fill one row of 1048576 tokens"),
+               HasSubstr("lower --seq_len")));
+  options_.data.seq_len = 2;
+  options_.data.packing = Packing::greedy;
+  expect(AllOf(HasSubstr("each of its 90 documents is longer than a row of 2 tokens"),
+               HasSubstr("--packing concat")));
+  options_.data.packing = Packing::concat;
+  write_file_atomic(folder_ / "in.jsonl", "{\"text\":\"\"}\n{\"text\":3}\n");
+  options_.data.on_bad_row = OnBadRow::skip;
+  expect(HasSubstr("no document of 2 tokens or more (1 empty, 1 bad rows skipped)"));
+  options_.data.on_bad_row = OnBadRow::stop;
+  expect(HasSubstr("in.jsonl:2"));
+}
+
+TEST_F(TokenShards, rows_that_memory_cannot_hold_are_refused_before_anything_is_read) {
+  options_.data.dataset_path = (folder_ / "absent.jsonl").string();
+  const auto message = [&] {
+    std::ostringstream report;
+    try {
+      write_token_shards(options_, report);
+    } catch (const ExitError& error) {
+      EXPECT_EQ(error.code(), ExitCode::out_of_memory);
+      return std::string(error.what());
+    }
+    return std::string("no ExitError");
+  };
+  using testing::AllOf;
+  using testing::HasSubstr;
+  options_.rows_per_file = int64_t{1} << 40;
+  EXPECT_THAT(message(), AllOf(HasSubstr("1099511627776 row(s) of 32 tokens"), HasSubstr("GiB"),
+                               HasSubstr("lower --rows_per_file")));
+  options_.rows_per_file = 0;
+  options_.data.seq_len = int64_t{1} << 40;
+  EXPECT_THAT(message(), AllOf(HasSubstr("a file of 1 row(s) of 1099511627776 tokens"),
+                               HasSubstr("lower --seq_len")));
 }
 
 }  // namespace

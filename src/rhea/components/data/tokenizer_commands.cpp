@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/data/datasets.h"
 #include "rhea/components/data/debug_text.h"
@@ -65,7 +66,7 @@ void for_each_json_line(std::istream& input, F&& f) {
     try {
       f(json::parse(line));
     } catch (const json::exception& error) {
-      throw Error("line {}: {}", number, error.what());
+      throw Error("line {}: {}", number, json_reason(error.what()));
     } catch (const Error& error) {
       throw Error("line {}: {}", number, error.what());
     }
@@ -131,7 +132,10 @@ void tokenizer_decode(const TokenizerCodeOptions& options, std::istream& input,
   const EncodeOptions encode = encode_options(options);
   if (options.jsonl) {
     for_each_json_line(input, [&](const json& ids) {
-      output << json(decode(*tokenizer, token_ids(ids), encode)).dump() << "\n";
+      // Ids may end within a character, whose bytes JSON cannot hold.
+      output << json(decode(*tokenizer, token_ids(ids), encode))
+                    .dump(-1, ' ', false, json::error_handler_t::replace)
+             << "\n";
     });
     return;
   }
@@ -167,6 +171,11 @@ void tokenizer_info(const std::filesystem::path& path, std::ostream& output) {
 
 void tokenizer_train(const TokenizerTrainOptions& options, std::ostream& report) {
   if (options.output.empty()) throw Error("tokenizer train: --output must name a folder");
+  // Nothing tells an older result from the tokenizer of a model, which its weights depend on.
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+    if (std::filesystem::exists(options.output / name))
+      throw Error("tokenizer train: {} is there already; name a folder without a tokenizer",
+                  (options.output / name).string());
   tokenizer::BpeTrainerOptions train;
   train.vocab_size = options.vocab_size;
   train.min_frequency = options.min_frequency;

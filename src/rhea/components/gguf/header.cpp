@@ -7,6 +7,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "rhea/base/downloaded.h"
 #include "rhea/base/error.h"
 #include "rhea/components/gguf/file.h"
 
@@ -48,6 +49,7 @@ class Cursor {
     return value;
   }
   uint64_t position() const { return position_; }
+  std::string_view where() const { return where_; }
   uint64_t remaining() const { return file_.size() - position_; }
 
   template <class... Args>
@@ -141,8 +143,7 @@ Value read_value(Cursor& cursor, const std::string& key) {
 
 void check_magic(Cursor& cursor, std::span<const std::byte> file, Header& header) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  if (text.starts_with("version https://git-lfs"))
-    cursor.fail("is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`");
+  check_downloaded(text, cursor.where());
   if (!text.starts_with("GGUF")) cursor.fail("does not begin with GGUF; it is no GGUF file");
   cursor.read<uint32_t>("the magic");
   header.version = cursor.read<uint32_t>("the version");

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/components/gguf/architecture.h"
 #include "rhea/components/gguf/published.h"
 
@@ -385,7 +386,8 @@ PublishedFiles published_files(const File& file) try {
   out.chat_template = file.text("tokenizer.chat_template", "");
   return out;
 } catch (const nlohmann::json::exception& error) {  // of all texts, one that is not UTF-8
-  throw Error("{}: a text of the metadata is not UTF-8: {}", file.path().string(), error.what());
+  throw Error("{}: a text of the metadata is not UTF-8: {}", file.path().string(),
+              json_reason(error.what()));
 }
 
 }  // namespace rhea::gguf

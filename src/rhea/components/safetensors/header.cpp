@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "rhea/base/downloaded.h"
 #include "rhea/base/error.h"
 
 namespace rhea::safetensors {
@@ -210,10 +211,7 @@ uint64_t tensor_bytes(ElementType dtype, std::span<const int64_t> shape, std::st
 
 Header parse_header(std::span<const std::byte> file, std::string_view where) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  if (text.starts_with("version https://git-lfs")) {
-    throw Error("{} is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`",
-                where);
-  }
+  check_downloaded(text, where);
   if (file.size() < 8)
     throw Error("{}: {} bytes are too few for a safetensors file", where, file.size());
   uint64_t length = 0;

@@ -1,6 +1,7 @@
 // model.safetensors.index.json: which shard holds which tensor.
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/downloaded.h"
 #include "rhea/base/error.h"
 #include "rhea/components/safetensors/reader.h"
 
@@ -79,9 +80,7 @@ std::map<std::string, std::string> read_index(const std::filesystem::path& index
   const MappedFile file(index);
   Handler handler(index.string());
   const std::string_view text = file.text();
-  if (text.starts_with("version https://git-lfs"))
-    throw Error("{} is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`",
-                index.string());
+  check_downloaded(text, index.string());
   Json::sax_parse(text.begin(), text.end(), &handler);
   if (!handler.found) throw Error("{}: has no weight_map", index.string());
   return std::move(handler.weight_map);

@@ -24,7 +24,7 @@ Json parse_json(std::string_view text, const std::string& name) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
-    throw Error("{}: not valid JSON: {}", name, error.what());
+    throw Error("{}: not valid JSON: {}", name, json_reason(error.what()));
   }
 }
 

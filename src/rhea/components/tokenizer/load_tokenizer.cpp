@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/downloaded.h"
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
@@ -66,6 +67,7 @@ std::shared_ptr<const Tokenizer> build_from_merges(const fs::path& folder,
   const bool qwen = config != nullptr && config->tokenizer_class.starts_with("Qwen2");
   Json merges = Json::array();
   const std::string text = read_file(folder / "merges.txt");
+  check_downloaded(text, (folder / "merges.txt").string());
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     std::string line = text.substr(at, end - at);
@@ -94,6 +96,7 @@ std::shared_ptr<const Tokenizer> build_from_words(const fs::path& file,
                                                   const TokenizerConfig* config,
                                                   Warnings& warnings) {
   const std::string text = read_file(file);
+  check_downloaded(text, file.string());
   Json vocab = Json::object();
   if (file.extension() == ".json") {
     vocab = parse_json(text, file.string());
@@ -166,6 +169,7 @@ bool is_sentencepiece(std::string_view bytes) {
 // What the content is tells how it is read.
 std::shared_ptr<const Tokenizer> build(std::string_view content, const TokenizerConfig* config,
                                        const std::string& name, Warnings& warnings) {
+  check_downloaded(content, name);
   if (is_sentencepiece(content)) return build_from_sentencepiece(content, config, name, warnings);
   const Json json =
       is_tiktoken(content) ? tiktoken_to_json(content, name) : parse_json(content, name);

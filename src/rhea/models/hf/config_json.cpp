@@ -26,7 +26,7 @@ json parse(std::string_view text, const std::string& origin) {
   try {
     return json::parse(text);
   } catch (const json::exception& error) {
-    throw Error("{}: not valid JSON: {}", origin, error.what());
+    throw Error("{}: not valid JSON: {}", origin, json_reason(error.what()));
   }
 }
 

@@ -27,7 +27,7 @@ class Editor {
     try {
       document_ = ordered_json::parse(text);
     } catch (const ordered_json::exception& error) {
-      throw Error("{}: not valid JSON: {}", origin_, error.what());
+      throw Error("{}: not valid JSON: {}", origin_, json_reason(error.what()));
     }
     if (!document_.is_object()) throw Error("{}: expected a JSON object", origin_);
   }

@@ -1,0 +1,33 @@
+// What `rhea convert` reads: a model under published names, in whatever form it lies on the disk.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rhea/components/safetensors/export.h"
+#include "rhea/convert.h"
+
+namespace rhea {
+
+struct ConvertSource {
+  std::vector<safetensors::TensorSource> tensors;  // they borrow from `keep`
+  // Texts by file name: config.json in its own spelling, generation config, tokenizer.
+  std::map<std::string, std::string> files = {};
+  std::string config_name;  // where config.json comes from, for messages
+  std::map<std::string, std::string> shards_like = {};
+  // Weights in Hugging Face's files, which may spell or code what the model asks for otherwise.
+  bool is_hf_folder = false;
+  // The metadata of a GGUF file lacks fields that a published config.json has.
+  bool is_gguf = false;
+  std::shared_ptr<const void> keep = {};
+
+  // The texts of `folder`, in place of those that are there.
+  void take_files(const std::filesystem::path& folder);
+};
+
+// Opens options.from. Throws Error naming what is wrong with it.
+ConvertSource open_source(const ConvertOptions& options);
+
+}  // namespace rhea
