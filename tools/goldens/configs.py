@@ -25,6 +25,10 @@ def rope(theta=10000.0, **more):
     return {'rope_type': 'default', 'rope_theta': theta, **more}
 
 
+MIXTURE = {**SIZES, 'hidden_size': 32, 'intermediate_size': 36, 'num_attention_heads': 4, 'num_key_value_heads': 4,
+           'moe_intermediate_size': 12, 'num_experts_per_tok': 2}
+LATENT = {'kv_lora_rank': 10, 'q_lora_rank': 14, 'qk_nope_head_dim': 6, 'qk_rope_head_dim': 4, 'v_head_dim': 8}
+
 MODELS = {
     'exaone4': {
         'class': 'Exaone4Config', 'note': 'norms on branch outputs; full layers have no rotary embedding',
@@ -82,6 +86,29 @@ MODELS = {
     'gemma_pad': {
         'class': 'GemmaConfig', 'note': 'tied: the row of pad_token_id gets the gradient of the head only',
         'config': gqa(pad_token_id=7, head_dim=10, tie_word_embeddings=True)},
+    'deepseek_v2_bias': {
+        'class': 'DeepseekV2Config', 'note': 'mlp_bias: biases of dense and of shared feed-forwards, none of experts',
+        'config': {**MIXTURE, **LATENT, 'mlp_bias': True, 'first_k_dense_replace': 1, 'n_routed_experts': 5,
+                   'n_shared_experts': 2, 'topk_method': 'greedy', 'routed_scaling_factor': 0.8,
+                   'rope_parameters': rope(500.0)}},
+    'deepseek_v3_no_shared': {
+        'class': 'DeepseekV3Config', 'note': 'n_shared_experts 0: matrices without elements in the file, no place in the model',
+        'config': {**MIXTURE, **LATENT, 'first_k_dense_replace': 1, 'n_routed_experts': 6, 'n_shared_experts': 0,
+                   'n_group': 2, 'topk_group': 1, 'num_nextn_predict_layers': 0, 'rope_parameters': rope(500.0)}},
+    'ernie4_5_moe_bias': {
+        'class': 'Ernie4_5_MoeConfig', 'note': 'use_bias: also of shared experts and of the head, which is tied',
+        'config': gqa(head_dim=10, use_bias=True, tie_word_embeddings=True, moe_intermediate_size=12, moe_k=2,
+                      moe_num_experts=5, moe_num_shared_experts=1, moe_layer_start_index=1, moe_layer_end_index=-1,
+                      router_aux_loss_coef=0.0, rope_parameters=rope(700.0))},
+    'smollm3_windows': {
+        'class': 'SmolLM3Config', 'note': 'layer_types slide although use_sliding_window is false',
+        'config': gqa(num_hidden_layers=3, hidden_size=32, use_sliding_window=False, sliding_window=5,
+                      layer_types=['sliding_attention', 'full_attention', 'sliding_attention'], no_rope_layers=[1, 0, 1],
+                      rope_parameters=rope(900.0))},
+    'falcon_alibi_sdpa': {
+        'class': 'FalconConfig', 'attention': 'sdpa', 'note': 'sdpa adds the ALiBi biases once, eager attention twice',
+        'config': {**SIZES, 'hidden_size': 32, 'num_attention_heads': 4, 'alibi': True, 'multi_query': False,
+                   'parallel_attn': True, 'bias': True, 'hidden_dropout': 0.0, 'ffn_hidden_size': 36}},
 }
 
 

@@ -36,8 +36,9 @@ def main():
     texts = {}
     for root in sys.argv[2:]:
         for folder in sorted(path.parent for path in pathlib.Path(root).glob('*/config.json')):
+            attention = json.loads((folder / 'config.json').read_text()).get('attn_implementation', 'eager')
             model = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, dtype=torch.float32, attn_implementation='eager', experts_implementation='eager').eval()
+                folder, dtype=torch.float32, attn_implementation=attention, experts_implementation='eager').eval()
             rows = load_file(folder / 'golden.safetensors')['input_ids'].tolist()
             depends_on_length = (getattr(model.config, 'rope_parameters', None) or {}).get('rope_type') in (
                 'dynamic', 'longrope')

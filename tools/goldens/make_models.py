@@ -159,7 +159,7 @@ def errors_of(got, wanted, finals):
     def worst(a, b):
         return float((a.double() - b.double()).abs().max())
 
-    grads = {k: (worst(got['grads'][k], g), float(g.abs().max())) for k, g in wanted['grads'].items()}
+    grads = {k: (worst(got['grads'][k], g), float(g.abs().max())) for k, g in wanted['grads'].items() if g.numel()}
     return {
         'logits_abs': worst(got['logits'], wanted['logits']),
         'loss_abs': worst(got['loss'], wanted['loss']),
@@ -188,10 +188,11 @@ def old_spelling(config):
 
 def make(name, folder):
     config = configs.make(name)
+    attention = configs.MODELS[name].get('attention', 'eager')
     vocab = config.vocab_size
     for draw in range(1, 200):
         torch.manual_seed(draw)
-        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation='eager',
+        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention,
                                                               experts_implementation='eager').float().eval()
         draw_weights(model, draw, configs.MODELS[name].get('norm_offset', 0))
         batch = batch_of(vocab, 1000 + draw)
@@ -220,13 +221,16 @@ def make(name, folder):
     (folder / 'generation_config.json').unlink(missing_ok=True)
     save_file({k: v.contiguous() for k, v in tensors.items()}, folder / 'golden.safetensors')
     written = json.loads((folder / 'config.json').read_text())
+    if attention != 'eager':
+        written['attn_implementation'] = attention
+        (folder / 'config.json').write_text(json.dumps(written, indent=2) + '\n')
     old = configs.old_fields(name, old_spelling(written))
     (folder / 'config_v4.json').write_text(json.dumps(old, indent=1) + '\n')
-    tiny = [k for k, g in wanted['grads'].items() if k not in constants and float(g.abs().max()) < 1e-12]
+    tiny = [k for k, g in wanted['grads'].items() if k not in constants and g.numel() and float(g.abs().max()) < 1e-12]
     golden = {
         'name': name, 'architecture': type(model).__name__, 'model_type': config.model_type,
         'note': configs.MODELS[name]['note'], 'transformers': transformers.__version__,
-        'torch': torch.__version__.split('+')[0], 'computed_in': 'float64', 'attention': 'eager', 'draw': draw,
+        'torch': torch.__version__.split('+')[0], 'computed_in': 'float64', 'attention': attention, 'draw': draw,
         'batch': BATCH, 'sequence': SEQUENCE, 'vocab': vocab, 'valid_labels': int((batch[1] >= 0).sum()),
         'parameters': sum(p.numel() for p in model.parameters()), 'loss': float(wanted['loss']),
         'logits_std': float(wanted['logits'].std()), 'grad_norm': wanted['grad_norm'],

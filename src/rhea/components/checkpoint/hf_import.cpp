@@ -65,7 +65,7 @@ class Import {
     }
     check_tied_copies(report);
     for (const std::string& name : stored_.weights().names()) {
-      if (used_.contains(name)) continue;
+      if (used_.contains(name) || !has_elements(name)) continue;
       const bool ignorable = key_map_.ignorable && key_map_.ignorable(name);
       (ignorable ? result_.skipped : report.unexpected).push_back(name);
     }
@@ -95,6 +95,12 @@ class Import {
   ImportResult result() const { return result_; }
 
  private:
+  // Transformers writes the matrices of parts that a config has none of.
+  bool has_elements(const std::string& name) const {
+    const auto& shape = stored_.weights().at(name).shape;
+    return std::find(shape.begin(), shape.end(), 0) == shape.end();
+  }
+
   void use(const StoredForm& stored) {
     const Coding coding = stored.pieces.front().coded.coding;
     for (const auto& piece : stored.pieces) {

@@ -41,17 +41,15 @@ constexpr nn::DecoderNames mpt_names() {
 }
 
 // The feed-forward is four times as wide as the model in both families.
-DecoderSizes sizes_of(Fields& fields, std::initializer_list<std::string_view> dim,
-                      std::initializer_list<std::string_view> layers,
-                      std::initializer_list<std::string_view> heads) {
+DecoderSizes sizes_of(Fields& fields) {
   DecoderSizes sizes;
-  sizes.dim = require_spelled(fields, dim, kLargestSize);
-  sizes.n_layers = require_spelled(fields, layers, kMostLayers);
-  sizes.n_heads = sizes.n_kv_heads = require_spelled(fields, heads, kLargestSize);
+  sizes.dim = fields.spelled("hidden_size");
+  sizes.n_layers = fields.spelled("num_hidden_layers", kMostLayers);
+  sizes.n_heads = sizes.n_kv_heads = fields.spelled("num_attention_heads");
   sizes.head_dim = share_of_heads(fields, sizes);
   sizes.hidden_dim = 4 * sizes.dim;
   sizes.vocab_size = fields.integer("vocab_size", kLargestVocabulary);
-  sizes.norm_eps = read_eps(fields, "layer_norm_epsilon");
+  sizes.norm_eps = read_eps(fields);
   sizes.tied = fields.flag("tie_word_embeddings");
   fields.only("is_encoder_decoder", "false");
   fields.only("chunk_size_feed_forward", "0");
@@ -67,15 +65,13 @@ nn::Alibi::Config alibi(const DecoderSizes& sizes) {
 
 nn::Decoder::Config bloom(Fields& fields) {
   static constexpr nn::DecoderNames kNames = bloom_names();
-  DecoderSizes sizes =
-      sizes_of(fields, {"hidden_size", "n_embed"}, {"n_layer", "num_hidden_layers"},
-               {"n_head", "num_attention_heads"});
+  DecoderSizes sizes = sizes_of(fields);
   sizes.qkv_bias = sizes.o_bias = sizes.mlp_bias = true;
   auto model = llama_decoder(sizes, Rope(), kNames);
   const auto norm = layer_norm(sizes.dim, sizes.norm_eps);
   use_layer_norms(model, norm);
   model.embedding_norm = norm;
-  use_plain_feed_forward(model, "gelu_tanh");
+  set_plain_feed_forward(model, "gelu_tanh");
   join_qkv(model, true);
   use_alibi(model, alibi(sizes));
   if (fields.flag("apply_residual_connection_post_layernorm"))
@@ -117,12 +113,10 @@ void read_attention(Fields& fields, nn::Decoder::Config& model) {
 
 nn::Decoder::Config mpt(Fields& fields) {
   static constexpr nn::DecoderNames kNames = mpt_names();
-  const DecoderSizes sizes =
-      sizes_of(fields, {"d_model", "hidden_size"}, {"n_layers", "num_hidden_layers"},
-               {"n_heads", "num_attention_heads"});
+  const DecoderSizes sizes = sizes_of(fields);
   auto model = llama_decoder(sizes, Rope(), kNames);
   use_layer_norms(model, layer_norm(sizes.dim, sizes.norm_eps, true, false));
-  use_plain_feed_forward(model, "gelu");
+  set_plain_feed_forward(model, "gelu");
   join_qkv(model, false);
   nn::Alibi::Config bias = alibi(sizes);
   bias.max_positions = fields.integer("max_seq_len", kMostPositions);
@@ -150,19 +144,20 @@ std::span<const Row> bloom_rows() {
  "layer_norm_epsilon": 1e-5, "apply_residual_connection_post_layernorm": false,
  "tie_word_embeddings": true})",
           bloom,
-          {{"num_hidden_layers", "n_layer"},
-           {"num_attention_heads", "n_head"},
-           {"rms_norm_eps", "layer_norm_epsilon"}},
+          {{"hidden_size", {"hidden_size", "n_embed"}},
+           {"num_hidden_layers", {"n_layer", "num_hidden_layers"}},
+           {"num_attention_heads", {"n_head", "num_attention_heads"}},
+           {"rms_norm_eps", {"layer_norm_epsilon"}}},
           false},
       Row{"mpt",
           {"MptForCausalLM", "MPTForCausalLM"},
           R"({"vocab_size": 50368, "d_model": 2048, "n_heads": 16, "n_layers": 24,
  "max_seq_len": 2048, "layer_norm_epsilon": 1e-5, "tie_word_embeddings": true})",
           mpt,
-          {{"hidden_size", "d_model"},
-           {"num_hidden_layers", "n_layers"},
-           {"num_attention_heads", "n_heads"},
-           {"rms_norm_eps", "layer_norm_epsilon"}},
+          {{"hidden_size", {"d_model", "hidden_size"}},
+           {"num_hidden_layers", {"n_layers", "num_hidden_layers"}},
+           {"num_attention_heads", {"n_heads", "num_attention_heads"}},
+           {"rms_norm_eps", {"layer_norm_epsilon"}}},
           false},
   };
   return kRows;

@@ -10,7 +10,7 @@ int64_t head_dim(const DecoderSizes& sizes) {
   return sizes.head_dim != 0 ? sizes.head_dim : sizes.dim / sizes.n_heads;
 }
 
-DecoderSizes read_sizes(Fields& fields, std::string_view eps) {
+DecoderSizes read_sizes(Fields& fields) {
   DecoderSizes sizes;
   sizes.dim = fields.integer("hidden_size");
   sizes.n_layers = fields.integer("num_hidden_layers", kMostLayers);
@@ -28,7 +28,7 @@ DecoderSizes read_sizes(Fields& fields, std::string_view eps) {
   sizes.head_dim = head_dim(sizes);
   sizes.hidden_dim = fields.integer("intermediate_size");
   sizes.vocab_size = fields.integer("vocab_size", kLargestVocabulary);
-  sizes.norm_eps = read_eps(fields, eps);
+  sizes.norm_eps = read_eps(fields);
   sizes.tied = fields.flag("tie_word_embeddings");
   fields.dropout({"attention_dropout"});
   fields.only("is_encoder_decoder", "false");
@@ -68,7 +68,8 @@ double maybe_positive(Fields& fields, std::string_view name) {
   return value.value_or(0);
 }
 
-double read_eps(Fields& fields, std::string_view name) {
+double read_eps(Fields& fields) {
+  const auto name = fields.name_of("rms_norm_eps");
   const double eps = fields.number_or(name, 1e-5);
   if (!(eps >= 0 && eps <= 1))
     throw fields.error(fmt::format("{} must lie in [0, 1], got {}", name, eps));
@@ -109,7 +110,7 @@ void for_each_block(nn::Decoder::Config& model,
   }
 }
 
-std::vector<bool> read_sliding_layers(Fields& fields, int64_t n_layers,
+std::vector<bool> read_sliding_layers(Fields& fields, int64_t n_layers, int64_t window,
                                       const std::function<bool(int64_t)>& rule) {
   const auto types = fields.texts("layer_types");
   std::vector<bool> sliding;
@@ -125,6 +126,10 @@ std::vector<bool> read_sliding_layers(Fields& fields, int64_t n_layers,
       throw fields.error(fmt::format(
           "layer_types holds '{}'; supported: full_attention, sliding_attention", type));
     sliding.push_back(type == "sliding_attention");
+    if (sliding.back() && window == 0)
+      throw fields.error(
+          "layer_types names layers with sliding_attention, but nothing slides: sliding_window is "
+          "0, null or absent, or use_sliding_window is false");
   }
   return sliding;
 }
@@ -163,17 +168,22 @@ void set_activation(nn::Decoder::Config& model, const std::string& activation) {
   });
 }
 
-void set_plain_feed_forward(nn::Decoder::Config& model, const nn::DecoderNames& names,
-                            Slot<nn::PlainFeedForward::Config> form) {
-  form->names = &names;
+void set_plain_feed_forward(nn::Decoder::Config& model, Slot<nn::PlainFeedForward::Config> form) {
   for_each_block(model, [&](nn::TransformerBlock::Config& block, auto&, int64_t) {
     const auto* gated = block.feed_forward.as<nn::FeedForward::Config>();
     RHEA_CHECK(gated != nullptr, "set_plain_feed_forward: the feed-forward is no gated one");
-    form->w1 = gated->w3;
+    form->names = gated->names;
+    form->w1 = gated->names->w1 == gated->names->w3 ? gated->w3 : gated->w1;
     form->w2 = gated->w2;
     SlotBase& slot = block.feed_forward;
     slot.replace(form);
   });
+}
+
+void set_plain_feed_forward(nn::Decoder::Config& model, const std::string& activation) {
+  nn::PlainFeedForward::Config form;
+  form.activation = activation;
+  set_plain_feed_forward(model, form);
 }
 
 void join_qkv(nn::Decoder::Config& model) {

@@ -13,15 +13,15 @@ namespace rhea::models::hf {
 // hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads (absent: the heads),
 // head_dim (absent: their share of hidden_size), intermediate_size, vocab_size, the norm's eps,
 // tie_word_embeddings; and fields that every file may have and that change nothing.
-DecoderSizes read_sizes(Fields& fields, std::string_view eps = "rms_norm_eps");
+DecoderSizes read_sizes(Fields& fields);
 // Of whole heads, also where head_dim is absent.
 int64_t head_dim(const DecoderSizes& sizes);
 
 // Our name (nn/activation.h) of what the field says; an error lists the known ones.
 std::string read_activation(Fields& fields, std::string_view name = "hidden_act");
 
-// A norm's eps: in [0, 1]; absent: 1e-5.
-double read_eps(Fields& fields, std::string_view name);
+// A norm's eps (rms_norm_eps or what the row calls it): in [0, 1]; absent: 1e-5.
+double read_eps(Fields& fields);
 
 // A number that must be above 0; the second gives 0 where it is null or absent.
 double read_positive(Fields& fields, std::string_view name);
@@ -41,7 +41,8 @@ void for_each_block(nn::Decoder::Config& model,
                                              int64_t)>& change);
 
 // Which layers have a sliding window: `layer_types` of the file, else `rule` of the layer number.
-std::vector<bool> read_sliding_layers(Fields& fields, int64_t n_layers,
+// Throws Error where the file names such layers and there is no window (0).
+std::vector<bool> read_sliding_layers(Fields& fields, int64_t n_layers, int64_t window,
                                       const std::function<bool(int64_t)>& rule);
 // sliding_window of the file, at least `lowest`; 0 where it is null or absent.
 int64_t read_window(Fields& fields, int64_t lowest = 1);
@@ -59,10 +60,10 @@ void read_qwen_windows(Fields& fields, nn::Decoder::Config& model,
 // Every activation of the feed-forwards.
 void set_activation(nn::Decoder::Config& model, const std::string& activation);
 
-// Replaces gated feed-forwards by w2(activation(w1 x)) or another of that form; w1 has the names'
-// up projection and its rule.
-void set_plain_feed_forward(nn::Decoder::Config& model, const nn::DecoderNames& names,
-                            Slot<nn::PlainFeedForward::Config> form);
+// Replaces gated feed-forwards by w2(activation(w1 x)) or another of that form. w1 starts as an up
+// projection where the model's names call it so.
+void set_plain_feed_forward(nn::Decoder::Config& model, Slot<nn::PlainFeedForward::Config> form);
+void set_plain_feed_forward(nn::Decoder::Config& model, const std::string& activation);
 
 // Replaces split projections by one joined matrix, and gate and up likewise.
 void join_qkv(nn::Decoder::Config& model);

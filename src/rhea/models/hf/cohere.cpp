@@ -8,7 +8,7 @@ namespace rhea::models::hf {
 namespace {
 
 nn::Decoder::Config cohere_decoder(Fields& fields, DecoderSizes& sizes) {
-  sizes = read_sizes(fields, "layer_norm_eps");
+  sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   sizes.interleaved_rope = true;
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
@@ -51,9 +51,10 @@ nn::Decoder::Config cohere2(Fields& fields) {
                {"order_of_interleaved_layers", "\"local_attn_first\""}});
   fields.ignore({"use_parallel_embedding"});
   const int64_t pattern = fields.integer("sliding_window_pattern");
+  const int64_t window = read_window(fields);
   const auto sliding = read_sliding_layers(
-      fields, sizes.n_layers, [&](int64_t layer) { return (layer + 1) % pattern != 0; });
-  set_windows(model, read_window(fields), sliding);
+      fields, sizes.n_layers, window, [&](int64_t layer) { return (layer + 1) % pattern != 0; });
+  set_windows(model, window, sliding);
   for_each_block(model, [&](auto&, nn::Attention::Config& attention, int64_t layer) {
     if (!sliding[static_cast<size_t>(layer)]) attention.rope = {};
   });
@@ -71,7 +72,7 @@ std::span<const Row> cohere_rows() {
  "max_position_embeddings": 8192, "hidden_act": "silu", "rope_theta": 5e5, "logit_scale": 0.0625,
  "tie_word_embeddings": true, "attention_bias": false, "use_qk_norm": false})",
           cohere,
-          {{"rms_norm_eps", "layer_norm_eps"}}},
+          {{"rms_norm_eps", {"layer_norm_eps"}}}},
       Row{"cohere2",
           {"Cohere2ForCausalLM"},
           R"({"pad_token_id": 0, "hidden_size": 8192, "intermediate_size": 22528,
@@ -80,7 +81,7 @@ std::span<const Row> cohere_rows() {
  "tie_word_embeddings": true, "attention_bias": false, "sliding_window": 4096,
  "sliding_window_pattern": 4})",
           cohere2,
-          {{"rms_norm_eps", "layer_norm_eps"}}},
+          {{"rms_norm_eps", {"layer_norm_eps"}}}},
   };
   return kRows;
 }

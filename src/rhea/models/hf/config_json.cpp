@@ -101,7 +101,7 @@ PublishedConfig parse_config(std::string_view text, std::string_view origin_view
   PublishedConfig config;
   config.model_type = row.model_type;
   const json defaults = json::parse(row.defaults);
-  Fields fields(document, defaults, origin, config.notes);
+  Fields fields(document, defaults, origin, config.notes, row.spellings);
   config.decoder = row.build(fields);
   config.decoder.tok_embeddings->padding_idx = padding_of(row, fields, config.decoder.vocab_size());
   check_quantization(fields);

@@ -13,7 +13,7 @@ constexpr double kLatentEps = 1e-6;  // whatever rms_norm_eps says
 
 // The layers behind the last are for predicting several tokens; nothing here reads them.
 void skip_mtp_layers(Fields& fields, nn::Decoder::Config& model) {
-  model.num_mtp_layers = fields.integer_from("num_nextn_predict_layers", 0);
+  model.num_mtp_layers = fields.spelled("num_mtp_layers", kMostLayers, 0);
   if (model.num_mtp_layers > 0)
     fields.warn(fmt::format(
         "num_nextn_predict_layers = {}: layers for predicting more than one token are skipped",
@@ -25,9 +25,11 @@ std::function<bool(int64_t)> read_dense_prefix(Fields& fields) {
   return [dense](int64_t layer) { return layer >= dense; };
 }
 
+// None where n_shared_experts is 0 (whose matrices without elements files may hold) or null.
 void read_shared(Fields& fields, Mixture& mixture) {
   mixture.hidden_dim = fields.integer("moe_intermediate_size");
-  mixture.shared_dim = mixture.hidden_dim * fields.maybe_integer("n_shared_experts").value_or(0);
+  mixture.shared_dim =
+      mixture.hidden_dim * fields.maybe_integer("n_shared_experts", kLargestSize, 0).value_or(0);
 }
 
 // The softmax scale takes the magnitude of all dims squared.
@@ -76,9 +78,9 @@ nn::LatentAttention::Config read_latent_attention(Fields& fields, const DecoderS
 }
 
 // Llama's decoder with latent attention.
-nn::Decoder::Config latent_decoder(Fields& fields, bool interleaved) {
+nn::Decoder::Config latent_decoder(Fields& fields, bool interleaved, bool mlp_bias) {
   DecoderSizes sizes = read_sizes(fields);
-  sizes.mlp_bias = fields.flag_or("mlp_bias", false);
+  sizes.mlp_bias = mlp_bias;
   auto attention = read_latent_attention(fields, sizes, interleaved);
   auto model = llama_decoder(sizes, Rope());
   for (size_t i = 0; i < model.layers.size(); ++i) {
@@ -92,10 +94,11 @@ nn::Decoder::Config latent_decoder(Fields& fields, bool interleaved) {
 }
 
 nn::Decoder::Config deepseek_v2(Fields& fields) {
-  auto model = latent_decoder(fields, true);
   Mixture mixture;
+  mixture.shared_bias = fields.flag("mlp_bias");
+  auto model = latent_decoder(fields, true, mixture.shared_bias);
   nn::Router::Config& router = mixture.router;
-  router.num_experts = read_experts(fields, {"n_routed_experts", "num_experts"});
+  router.num_experts = read_experts(fields);
   router.top_k = read_top_k(fields, router.num_experts);
   router.scale = fields.number("routed_scaling_factor");
   const std::string method = fields.text("topk_method");
@@ -115,6 +118,10 @@ nn::Decoder::Config deepseek_v2(Fields& fields) {
   fields.only("scoring_func", "\"softmax\"");
   mixture.activation = read_activation(fields);
   read_shared(fields, mixture);
+  if (mixture.shared_dim == 0 && mixture.shared_bias)
+    throw fields.error(
+        "n_shared_experts = 0 and mlp_bias = true: shared experts without elements "
+        "that add a bias are not supported");
   read_router_losses(fields);
   set_mixtures(model, mixture, read_dense_prefix(fields));
   return model;
@@ -123,16 +130,17 @@ nn::Decoder::Config deepseek_v2(Fields& fields) {
 // The mixture of DeepSeek-V3 behind any attention.
 void read_v3_mixture(Fields& fields, nn::Decoder::Config& model) {
   Mixture mixture;
-  mixture.router = read_sigmoid_router(
-      fields, read_experts(fields, {"n_routed_experts", "num_local_experts", "num_experts"}));
+  mixture.router = read_sigmoid_router(fields, read_experts(fields));
   mixture.activation = read_activation(fields);
   read_shared(fields, mixture);
+  if (fields.flag_or("mlp_bias", false))
+    fields.warn("mlp_bias = true has no effect: feed-forwards of this model type have no biases");
   read_router_losses(fields);
   set_mixtures(model, mixture, read_dense_prefix(fields));
 }
 
 nn::Decoder::Config deepseek_v3(Fields& fields) {
-  auto model = latent_decoder(fields, fields.flag("rope_interleave"));
+  auto model = latent_decoder(fields, fields.flag("rope_interleave"), false);
   read_v3_mixture(fields, model);
   skip_mtp_layers(fields, model);
   return model;
@@ -158,7 +166,7 @@ nn::Decoder::Config dots1(Fields& fields) {
   const int64_t window = read_window(fields);
   const int64_t first = fields.integer_from("max_window_layers", 0);
   const auto sliding = read_sliding_layers(
-      fields, sizes.n_layers, [&](int64_t layer) { return window > 0 && layer >= first; });
+      fields, sizes.n_layers, window, [&](int64_t layer) { return window > 0 && layer >= first; });
   if (window > 0) set_windows(model, window, sliding);
   read_v3_mixture(fields, model);
   return model;
@@ -167,6 +175,9 @@ nn::Decoder::Config dots1(Fields& fields) {
 }  // namespace
 
 std::span<const Row> deepseek_rows() {
+  static const std::vector<Spelling> kSpellings = {
+      {"num_experts", {"n_routed_experts", "num_local_experts", "num_experts"}},
+      {"num_mtp_layers", {"num_nextn_predict_layers", "num_mtp_layers"}}};
   static const std::array kRows = {
       Row{"deepseek_v2",
           {"DeepseekV2ForCausalLM"},
@@ -175,10 +186,10 @@ std::span<const Row> deepseek_rows() {
  "max_position_embeddings": 2048, "hidden_act": "silu", "tie_word_embeddings": false,
  "attention_bias": false, "first_k_dense_replace": 0, "kv_lora_rank": 512, "q_lora_rank": 1536,
  "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 64,
- "n_shared_experts": 2, "moe_intermediate_size": 1407, "routed_scaling_factor": 1.0,
+ "n_shared_experts": 2, "mlp_bias": false, "moe_intermediate_size": 1407, "routed_scaling_factor": 1.0,
  "topk_method": "greedy"})",
           deepseek_v2,
-          {{"num_experts", "n_routed_experts"}}},
+          kSpellings},
       Row{"deepseek_v3",
           {"DeepseekV3ForCausalLM"},
           R"({"hidden_size": 7168, "intermediate_size": 18432, "num_hidden_layers": 61,
@@ -190,7 +201,7 @@ std::span<const Row> deepseek_rows() {
  "moe_intermediate_size": 2048, "n_group": 8, "topk_group": 4, "norm_topk_prob": true,
  "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 1})",
           deepseek_v3,
-          {{"num_experts", "n_routed_experts"}}},
+          kSpellings},
       Row{"glm4_moe",
           {"Glm4MoeForCausalLM"},
           R"({"hidden_size": 4096, "intermediate_size": 10944, "num_hidden_layers": 46,
@@ -201,7 +212,7 @@ std::span<const Row> deepseek_rows() {
  "n_shared_experts": 1, "moe_intermediate_size": 1408, "n_group": 1, "topk_group": 1,
  "norm_topk_prob": true, "routed_scaling_factor": 1.0, "num_nextn_predict_layers": 1})",
           glm4_moe,
-          {{"num_experts", "n_routed_experts"}}},
+          kSpellings},
       Row{"dots1",
           {"Dots1ForCausalLM"},
           R"({"hidden_size": 4608, "intermediate_size": 10944, "num_hidden_layers": 62,
@@ -211,7 +222,7 @@ std::span<const Row> deepseek_rows() {
  "first_k_dense_replace": 0, "moe_intermediate_size": 1408, "n_group": 1, "topk_group": 1,
  "norm_topk_prob": false, "routed_scaling_factor": 1.0})",
           dots1,
-          {{"num_experts", "n_routed_experts"}}},
+          kSpellings},
   };
   return kRows;
 }

@@ -53,13 +53,12 @@ Layout read_layout(Fields& fields) {
 
 DecoderSizes read_falcon_sizes(Fields& fields, const Layout& layout) {
   DecoderSizes sizes;
-  sizes.dim = require_spelled(fields, {"hidden_size", "n_embed"}, kLargestSize);
-  sizes.n_layers = require_spelled(fields, {"num_hidden_layers", "n_layer"}, kMostLayers);
-  sizes.n_heads = require_spelled(fields, {"num_attention_heads", "n_head"}, kLargestSize);
+  sizes.dim = fields.spelled("hidden_size");
+  sizes.n_layers = fields.spelled("num_hidden_layers", kMostLayers);
+  sizes.n_heads = fields.spelled("num_attention_heads");
   sizes.head_dim = share_of_heads(fields, sizes);
   // Only the grouped layout reads num_kv_heads.
-  const int64_t kv_heads =
-      read_spelled(fields, {"num_kv_heads", "n_head_kv"}).value_or(sizes.n_heads);
+  const int64_t kv_heads = fields.maybe_spelled("num_key_value_heads").value_or(sizes.n_heads);
   sizes.n_kv_heads = layout.grouped ? kv_heads : layout.multi_query ? 1 : sizes.n_heads;
   if (sizes.n_heads % sizes.n_kv_heads != 0)
     throw fields.error(
@@ -68,7 +67,7 @@ DecoderSizes read_falcon_sizes(Fields& fields, const Layout& layout) {
                     sizes.n_heads, sizes.n_kv_heads));
   sizes.hidden_dim = fields.maybe_integer("ffn_hidden_size").value_or(4 * sizes.dim);
   sizes.vocab_size = fields.integer("vocab_size", kLargestVocabulary);
-  sizes.norm_eps = read_eps(fields, "layer_norm_epsilon");
+  sizes.norm_eps = read_eps(fields);
   sizes.tied = fields.flag("tie_word_embeddings");
   sizes.qkv_bias = sizes.o_bias = sizes.mlp_bias = fields.flag("bias");
   fields.dropout({"attention_dropout", "hidden_dropout"});
@@ -106,7 +105,7 @@ nn::Decoder::Config falcon(Fields& fields) {
   const Rope rope = read_rope(fields, sizes.head_dim);
   auto model = llama_decoder(sizes, rope, layout.num_norms == 2 ? kTwoNorms : kNames);
   use_layer_norms(model, layer_norm(sizes.dim, sizes.norm_eps));
-  use_plain_feed_forward(model, read_activation(fields, "activation"));
+  set_plain_feed_forward(model, read_activation(fields, "activation"));
   join_qkv(model, !layout.multi_query);
   if (fields.flag("alibi")) use_alibi(model, read_alibi(fields, sizes));
   if (!layout.parallel) return model;
@@ -129,9 +128,12 @@ std::span<const Row> falcon_rows() {
  "new_decoder_architecture": false, "multi_query": true, "parallel_attn": true, "bias": false,
  "max_position_embeddings": 2048, "activation": "gelu", "tie_word_embeddings": true})",
           falcon,
-          {{"num_key_value_heads", "num_kv_heads"},
-           {"intermediate_size", "ffn_hidden_size"},
-           {"rms_norm_eps", "layer_norm_epsilon"}},
+          {{"hidden_size", {"hidden_size", "n_embed"}},
+           {"num_hidden_layers", {"num_hidden_layers", "n_layer"}},
+           {"num_attention_heads", {"num_attention_heads", "n_head"}},
+           {"num_key_value_heads", {"num_kv_heads", "n_head_kv"}},
+           {"intermediate_size", {"ffn_hidden_size"}},
+           {"rms_norm_eps", {"layer_norm_epsilon"}}},
           false},
   };
   return kRows;

@@ -68,8 +68,20 @@ bool is_null(const json& object, std::string_view name) {
 
 }  // namespace
 
-Fields::Fields(const json& object, const json& defaults, std::string origin, Notes& notes)
-    : object_(&object), defaults_(&defaults), origin_(std::move(origin)), notes_(&notes) {
+std::vector<std::string_view> names_of(std::span<const Spelling> spellings,
+                                       std::string_view field) {
+  const auto at = std::find_if(spellings.begin(), spellings.end(),
+                               [&](const Spelling& one) { return one.field == field; });
+  return at == spellings.end() ? std::vector{field} : at->names;
+}
+
+Fields::Fields(const json& object, const json& defaults, std::string origin, Notes& notes,
+               std::span<const Spelling> spellings)
+    : object_(&object),
+      defaults_(&defaults),
+      origin_(std::move(origin)),
+      notes_(&notes),
+      spellings_(spellings) {
   if (!object.is_object()) throw Error("{}: expected a JSON object", origin_);
 }
 
@@ -124,6 +136,32 @@ std::optional<int64_t> Fields::maybe_integer(std::string_view name, int64_t larg
   const json* value = find(name);
   if (value == nullptr) return {};
   return as_integer(name, *value, largest, lowest);
+}
+
+std::optional<int64_t> Fields::maybe_spelled(std::string_view field, int64_t largest,
+                                             int64_t lowest) {
+  const auto names = names_of(spellings_, field);
+  std::optional<int64_t> found;
+  std::string_view found_as;
+  for (const auto name : names) {
+    if (!given(name)) {
+      ignore({name});
+      continue;
+    }
+    const int64_t value = as_integer(name, required(name), largest, lowest);
+    if (found && *found != value)
+      throw error(fmt::format("{} is {} and {} is {}: two spellings of one number", found_as,
+                              *found, name, value));
+    found = value;
+    found_as = name;
+  }
+  return found ? found : maybe_integer(names.front(), largest, lowest);
+}
+
+int64_t Fields::spelled(std::string_view field, int64_t largest, int64_t lowest) {
+  const auto value = maybe_spelled(field, largest, lowest);
+  if (!value) throw error(fmt::format("{} is missing", name_of(field)));
+  return *value;
 }
 
 double Fields::number(std::string_view name) { return as_number(name, required(name)); }

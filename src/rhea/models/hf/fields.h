@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,12 +27,21 @@ struct Notes {
   std::vector<std::string> warnings;
 };
 
+// What a family's files call a field of Llama's; the first name is the one of the class defaults.
+struct Spelling {
+  std::string_view field;
+  std::vector<std::string_view> names;
+};
+
+// The names of Llama's field; itself where the family has no other.
+std::vector<std::string_view> names_of(std::span<const Spelling> spellings, std::string_view field);
+
 // A field is looked up in the file, then in the class defaults of its model type. A null in the
 // file counts as given: the maybe_ functions return nothing for it, the others treat it as missing.
 class Fields {
  public:
   Fields(const nlohmann::json& object, const nlohmann::json& defaults, std::string origin,
-         Notes& notes);
+         Notes& notes, std::span<const Spelling> spellings = {});
 
   // In the file and not null.
   bool given(std::string_view name) const;
@@ -40,6 +50,15 @@ class Fields {
   int64_t integer_from(std::string_view name, int64_t lowest);
   std::optional<int64_t> maybe_integer(std::string_view name, int64_t largest = kLargestSize,
                                        int64_t lowest = 1);
+  // The same under the names that the family has for Llama's field: whichever the file gives, else
+  // the class default. Throws Error where two of them disagree.
+  std::optional<int64_t> maybe_spelled(std::string_view field, int64_t largest = kLargestSize,
+                                       int64_t lowest = 1);
+  int64_t spelled(std::string_view field, int64_t largest = kLargestSize, int64_t lowest = 1);
+  // The family's first name of Llama's field.
+  std::string_view name_of(std::string_view field) const {
+    return hf::names_of(spellings_, field)[0];
+  }
   double number(std::string_view name);
   std::optional<double> maybe_number(std::string_view name);
   double number_or(std::string_view name, double fallback);
@@ -87,6 +106,7 @@ class Fields {
   const nlohmann::json* defaults_;
   std::string origin_;
   Notes* notes_;
+  std::span<const Spelling> spellings_;
   std::set<std::string, std::less<>> used_;
 };
 

@@ -71,9 +71,10 @@ nn::Decoder::Config gemma2(Fields& fields) {
   for_each_block(model, [&](auto&, nn::Attention::Config& attention, int64_t) {
     attention.softcap = score_cap;
   });
-  set_windows(
-      model, read_window(fields),
-      read_sliding_layers(fields, sizes.n_layers, [](int64_t layer) { return layer % 2 == 0; }));
+  const int64_t window = read_window(fields);
+  set_windows(model, window, read_sliding_layers(fields, sizes.n_layers, window, [](int64_t layer) {
+                return layer % 2 == 0;
+              }));
   return model;
 }
 
@@ -86,9 +87,10 @@ nn::Decoder::Config gemma3_text(Fields& fields) {
   fields.only("attn_logit_softcapping", "null");  // which Transformers reads and does not apply
   const int64_t pattern = fields.integer("sliding_window_pattern");
   fields.ignore({"_sliding_window_pattern"});
+  const int64_t window = read_window(fields);
   const auto sliding = read_sliding_layers(
-      fields, sizes.n_layers, [&](int64_t layer) { return (layer + 1) % pattern != 0; });
-  set_windows(model, read_window(fields), sliding);
+      fields, sizes.n_layers, window, [&](int64_t layer) { return (layer + 1) % pattern != 0; });
+  set_windows(model, window, sliding);
   set_ropes(model, ropes, sliding);
   return model;
 }

@@ -2,30 +2,15 @@
 
 namespace rhea::models::hf {
 
-std::optional<int64_t> read_spelled(Fields& fields, std::initializer_list<std::string_view> names,
-                                    int64_t largest) {
-  std::optional<int64_t> found;
-  std::string_view found_as;
-  for (const auto name : names) {
-    if (!fields.given(name)) {
-      fields.ignore({name});
-      continue;
-    }
-    const int64_t value = fields.integer(name, largest);
-    if (found && *found != value)
-      throw fields.error(fmt::format("{} is {} and {} is {}: two spellings of one size", found_as,
-                                     *found, name, value));
-    found = value;
-    found_as = name;
-  }
-  return found ? found : fields.maybe_integer(*names.begin(), largest);
-}
-
-int64_t require_spelled(Fields& fields, std::initializer_list<std::string_view> names,
-                        int64_t largest) {
-  const auto value = read_spelled(fields, names, largest);
-  if (!value) throw fields.error(fmt::format("{} is missing", *names.begin()));
-  return *value;
+const std::vector<Spelling>& gpt_spellings() {
+  static const std::vector<Spelling> kSpellings = {
+      {"hidden_size", {"n_embd", "hidden_size"}},
+      {"num_hidden_layers", {"n_layer", "num_hidden_layers"}},
+      {"num_attention_heads", {"n_head", "num_attention_heads"}},
+      {"max_position_embeddings", {"n_positions", "max_position_embeddings"}},
+      {"intermediate_size", {"n_inner"}},
+      {"rms_norm_eps", {"layer_norm_epsilon"}}};
+  return kSpellings;
 }
 
 int64_t share_of_heads(const Fields& fields, const DecoderSizes& sizes) {
@@ -47,16 +32,14 @@ Rope read_rotary_dim(Fields& fields, int64_t head_dim, int64_t num_positions) {
 
 GptSizes read_gpt_sizes(Fields& fields) {
   GptSizes sizes;
-  sizes.dim = require_spelled(fields, {"n_embd", "hidden_size"}, kLargestSize);
-  sizes.n_layers = require_spelled(fields, {"n_layer", "num_hidden_layers"}, kMostLayers);
-  sizes.n_heads = sizes.n_kv_heads =
-      require_spelled(fields, {"n_head", "num_attention_heads"}, kLargestSize);
-  sizes.num_positions =
-      require_spelled(fields, {"n_positions", "max_position_embeddings"}, kMostPositions);
+  sizes.dim = fields.spelled("hidden_size");
+  sizes.n_layers = fields.spelled("num_hidden_layers", kMostLayers);
+  sizes.n_heads = sizes.n_kv_heads = fields.spelled("num_attention_heads");
+  sizes.num_positions = fields.spelled("max_position_embeddings", kMostPositions);
   sizes.head_dim = share_of_heads(fields, sizes);
   sizes.hidden_dim = fields.maybe_integer("n_inner").value_or(4 * sizes.dim);
   sizes.vocab_size = fields.integer("vocab_size", kLargestVocabulary);
-  sizes.norm_eps = read_eps(fields, "layer_norm_epsilon");
+  sizes.norm_eps = read_eps(fields);
   sizes.tied = fields.flag("tie_word_embeddings");
   fields.dropout({"attn_pdrop", "resid_pdrop", "embd_pdrop"});
   fields.only("add_cross_attention", "false");
@@ -72,19 +55,6 @@ void use_layer_norms(nn::Decoder::Config& model, const nn::LayerNorm::Config& no
   model.norm = norm;
   for_each_block(model, [&](nn::TransformerBlock::Config& block, auto&, int64_t) {
     block.attention_norm = block.ffn_norm = norm;
-  });
-}
-
-void use_plain_feed_forward(nn::Decoder::Config& model, const std::string& activation) {
-  for_each_block(model, [&](nn::TransformerBlock::Config& block, auto&, int64_t) {
-    const auto* gated = block.feed_forward.as<nn::FeedForward::Config>();
-    RHEA_CHECK(gated != nullptr, "use_plain_feed_forward: the feed-forward is no gated one");
-    nn::PlainFeedForward::Config plain;
-    plain.names = gated->names;
-    plain.activation = activation;
-    plain.w1 = gated->w1;
-    plain.w2 = gated->w2;
-    block.feed_forward = plain;
   });
 }
 

@@ -5,14 +5,8 @@
 
 namespace rhea::models::hf {
 
-// An integer that files spell in one of several ways; the first is the one that class defaults use.
-// Nothing where the file says null. Throws Error where two spellings disagree.
-std::optional<int64_t> read_spelled(Fields& fields, std::initializer_list<std::string_view> names,
-                                    int64_t largest = kLargestSize);
-
-// The same where there must be one.
-int64_t require_spelled(Fields& fields, std::initializer_list<std::string_view> names,
-                        int64_t largest = kLargestSize);
+// What files of GPT-2 and its next relatives call Llama's fields.
+const std::vector<Spelling>& gpt_spellings();
 
 // hidden size / heads; an error where that is no whole number.
 int64_t share_of_heads(const Fields& fields, const DecoderSizes& sizes);
@@ -20,9 +14,9 @@ int64_t share_of_heads(const Fields& fields, const DecoderSizes& sizes);
 // The rotary embedding of files that give `rotary_dim` and nothing else about it.
 Rope read_rotary_dim(Fields& fields, int64_t head_dim, int64_t num_positions);
 
-// Sizes under the names of GPT-2: n_embd, n_layer, n_head, n_inner (null: 4 n_embd), n_positions,
-// vocab_size, layer_norm_epsilon, tie_word_embeddings, attn_pdrop, resid_pdrop, embd_pdrop; or
-// under those of Llama, to which Transformers maps them. One kv head per query head.
+// Sizes of a row with gpt_spellings(): n_embd, n_layer, n_head, n_inner (null: 4 n_embd),
+// n_positions, vocab_size, layer_norm_epsilon, tie_word_embeddings, attn_pdrop, resid_pdrop,
+// embd_pdrop. One kv head per query head.
 struct GptSizes : DecoderSizes {
   int64_t num_positions = 0;
 };
@@ -30,8 +24,6 @@ GptSizes read_gpt_sizes(Fields& fields);
 
 // LayerNorm in all places of the blocks and before the head.
 void use_layer_norms(nn::Decoder::Config& model, const nn::LayerNorm::Config& norm);
-// w2(activation(w1 x)).
-void use_plain_feed_forward(nn::Decoder::Config& model, const std::string& activation);
 // x + attention(norm(x)) + feed_forward(norm(x)) with one norm.
 void use_one_parallel_norm(nn::Decoder::Config& model);
 // One matrix for q, k and v; `by_kv_head`: see nn::JoinedQKV.

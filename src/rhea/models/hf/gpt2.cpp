@@ -31,7 +31,7 @@ nn::Decoder::Config gpt2_decoder(Fields& fields, GptSizes& sizes) {
   sizes.qkv_bias = sizes.o_bias = sizes.mlp_bias = true;
   auto model = llama_decoder(sizes, Rope(), kNames);
   use_layer_norms(model, layer_norm(sizes.dim, sizes.norm_eps));
-  use_plain_feed_forward(model, read_activation(fields, "activation_function"));
+  set_plain_feed_forward(model, read_activation(fields, "activation_function"));
   use_learned_positions(model, sizes.num_positions);
   const bool scaled = fields.flag("scale_attn_weights");
   for_each_block(model, [&](auto&, nn::Attention::Config& attention, int64_t) {
@@ -88,12 +88,6 @@ nn::Decoder::Config gpt_bigcode(Fields& fields) {
 }  // namespace
 
 std::span<const Row> gpt2_rows() {
-  static const std::vector<std::pair<std::string_view, std::string_view>> kSpellings = {
-      {"hidden_size", "n_embd"},
-      {"num_hidden_layers", "n_layer"},
-      {"num_attention_heads", "n_head"},
-      {"intermediate_size", "n_inner"},
-      {"rms_norm_eps", "layer_norm_epsilon"}};
   static const std::array kRows = {
       Row{"gpt2",
           {"GPT2LMHeadModel"},
@@ -101,7 +95,7 @@ std::span<const Row> gpt2_rows() {
  "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "scale_attn_weights": true,
  "scale_attn_by_inverse_layer_idx": false, "tie_word_embeddings": true})",
           gpt2,
-          kSpellings,
+          gpt_spellings(),
           false},
       Row{"gpt_bigcode",
           {"GPTBigCodeForCausalLM"},
@@ -109,7 +103,7 @@ std::span<const Row> gpt2_rows() {
  "activation_function": "gelu_pytorch_tanh", "layer_norm_epsilon": 1e-5,
  "scale_attn_weights": true, "multi_query": true, "tie_word_embeddings": true})",
           gpt_bigcode,
-          kSpellings,
+          gpt_spellings(),
           false},
   };
   return kRows;

@@ -35,14 +35,14 @@ nn::Decoder::Config decoder(Fields& fields, const DecoderSizes& sizes, const Rop
     throw fields.error("num_key_value_heads is not supported: each query head has its own kv head");
   auto model = llama_decoder(sizes, rope, names);
   use_layer_norms(model, layer_norm(sizes.dim, sizes.norm_eps));
-  use_plain_feed_forward(model, read_activation(fields));
+  set_plain_feed_forward(model, read_activation(fields));
   join_qkv(model, true);
   return model;
 }
 
 nn::Decoder::Config gpt_neox(Fields& fields) {
   static constexpr nn::DecoderNames kNames = gpt_neox_names();
-  DecoderSizes sizes = read_sizes(fields, "layer_norm_eps");
+  DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   sizes.mlp_bias = true;
   fields.dropout({"hidden_dropout"});
@@ -60,7 +60,7 @@ nn::Decoder::Config gpt_neox(Fields& fields) {
 
 nn::Decoder::Config persimmon(Fields& fields) {
   static constexpr nn::DecoderNames kNames = persimmon_names();
-  DecoderSizes sizes = read_sizes(fields, "layer_norm_eps");
+  DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = sizes.mlp_bias = true;
   fields.dropout({"hidden_dropout"});
   auto model = decoder(fields, sizes, read_rope(fields, sizes.head_dim), kNames);
@@ -82,7 +82,7 @@ std::span<const Row> gpt_neox_rows() {
  "max_position_embeddings": 2048, "layer_norm_eps": 1e-5, "rotary_pct": 0.25,
  "use_parallel_residual": true, "attention_bias": true, "tie_word_embeddings": false})",
           gpt_neox,
-          {{"rms_norm_eps", "layer_norm_eps"}, {"rope_theta", "rotary_emb_base"}},
+          {{"rms_norm_eps", {"layer_norm_eps"}}, {"rope_theta", {"rotary_emb_base"}}},
           false},
       Row{"persimmon",
           {"PersimmonForCausalLM"},
@@ -91,7 +91,7 @@ std::span<const Row> gpt_neox_rows() {
  "max_position_embeddings": 16384, "layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5,
  "qk_layernorm": true, "tie_word_embeddings": false})",
           persimmon,
-          {{"rms_norm_eps", "layer_norm_eps"}}},
+          {{"rms_norm_eps", {"layer_norm_eps"}}}},
   };
   return kRows;
 }

@@ -13,16 +13,17 @@ nn::Decoder::Config gpt_oss(Fields& fields) {
   DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
-  const auto sliding =
-      read_sliding_layers(fields, sizes.n_layers, [](int64_t layer) { return layer % 2 == 0; });
-  set_windows(model, read_window(fields), sliding);
+  const int64_t window = read_window(fields);
+  set_windows(model, window, read_sliding_layers(fields, sizes.n_layers, window, [](int64_t layer) {
+                return layer % 2 == 0;
+              }));
   for_each_block(model, [](auto&, nn::Attention::Config& attention, int64_t layer) {
     attention.sinks = true;
     attention.sinks_init = depth_init(layer);
   });
   Mixture mixture;
   mixture.names = &kNames;
-  mixture.router.num_experts = read_experts(fields, {"num_local_experts", "num_experts"});
+  mixture.router.num_experts = read_experts(fields);
   mixture.router.top_k = read_top_k(fields, mixture.router.num_experts);
   mixture.router.score = "softmax_of_chosen";
   mixture.router.gate->bias = true;
@@ -56,7 +57,7 @@ std::span<const Row> gpt_oss_rows() {
  "tie_word_embeddings": false, "attention_bias": true, "sliding_window": 128,
  "num_local_experts": 128, "num_experts_per_tok": 4, "swiglu_alpha": 1.702, "swiglu_limit": 7.0})",
           gpt_oss,
-          {{"num_experts", "num_local_experts"}}},
+          {{"num_experts", {"num_local_experts", "num_experts"}}}},
   };
   return kRows;
 }

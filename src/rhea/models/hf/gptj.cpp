@@ -55,7 +55,7 @@ nn::Decoder::Config gptj(Fields& fields) {
   const Rope rope = read_rotary_dim(fields, sizes.head_dim, sizes.num_positions);
   auto model = llama_decoder(sizes, rope, kNames);
   use_layer_norms(model, layer_norm(sizes.dim, sizes.norm_eps));
-  use_plain_feed_forward(model, read_activation(fields, "activation_function"));
+  set_plain_feed_forward(model, read_activation(fields, "activation_function"));
   use_one_parallel_norm(model);
   model.lm_head->bias = true;
   // How the scores are computed, of other programs.
@@ -82,19 +82,13 @@ nn::Decoder::Config codegen(Fields& fields) {
 }  // namespace
 
 std::span<const Row> gptj_rows() {
-  static const std::vector<std::pair<std::string_view, std::string_view>> kSpellings = {
-      {"hidden_size", "n_embd"},
-      {"num_hidden_layers", "n_layer"},
-      {"num_attention_heads", "n_head"},
-      {"intermediate_size", "n_inner"},
-      {"rms_norm_eps", "layer_norm_epsilon"}};
   static constexpr std::string_view kDefaults =
       R"({"vocab_size": 50400, "n_positions": 2048, "n_embd": 4096, "n_layer": 28, "n_head": 16,
  "rotary_dim": 64, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
  "tie_word_embeddings": false})";
   static const std::array kRows = {
-      Row{"gptj", {"GPTJForCausalLM"}, kDefaults, gptj, kSpellings, false},
-      Row{"codegen", {"CodeGenForCausalLM"}, kDefaults, codegen, kSpellings, false},
+      Row{"gptj", {"GPTJForCausalLM"}, kDefaults, gptj, gpt_spellings(), false},
+      Row{"codegen", {"CodeGenForCausalLM"}, kDefaults, codegen, gpt_spellings(), false},
   };
   return kRows;
 }

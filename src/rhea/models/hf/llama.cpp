@@ -35,7 +35,7 @@ nn::Decoder::Config ministral(Fields& fields) {
   set_activation(model, read_activation(fields));
   const int64_t window = read_window(fields);
   set_windows(model, window,
-              read_sliding_layers(fields, sizes.n_layers, [](int64_t) { return true; }));
+              read_sliding_layers(fields, sizes.n_layers, window, [](int64_t) { return true; }));
   return model;
 }
 
@@ -64,16 +64,14 @@ nn::Decoder::Config arcee(Fields& fields) {
   DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   sizes.mlp_bias = fields.flag("mlp_bias");
-  auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
-  nn::PlainFeedForward::Config form;
-  form.activation = read_activation(fields);
-  set_plain_feed_forward(model, up_down_names(), form);
+  auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim), up_down_names());
+  set_plain_feed_forward(model, read_activation(fields));
   return model;
 }
 
 nn::Decoder::Config apertus(Fields& fields) {
   static const nn::DecoderNames kNames = [] {
-    nn::DecoderNames names = nn::kHuggingFaceNames;
+    nn::DecoderNames names = up_down_names();
     names.attention_norm = "attention_layernorm";
     names.ffn_norm = "feedforward_layernorm";
     return names;
@@ -84,7 +82,7 @@ nn::Decoder::Config apertus(Fields& fields) {
   fields.only("hidden_act", "\"xielu\"");
   fields.only({{"mlp_bias", "false"}, {"qk_norm", "true"}, {"post_norm", "false"}});
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim), kNames);
-  set_plain_feed_forward(model, up_down_names(), nn::XieluFeedForward::Config());
+  set_plain_feed_forward(model, nn::XieluFeedForward::Config());
   return model;
 }
 
@@ -95,9 +93,10 @@ nn::Decoder::Config cwm(Fields& fields) {
   sizes.mlp_bias = fields.flag("mlp_bias");
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
   set_activation(model, read_activation(fields));
-  set_windows(
-      model, read_window(fields),
-      read_sliding_layers(fields, sizes.n_layers, [](int64_t layer) { return layer % 4 != 0; }));
+  const int64_t window = read_window(fields);
+  set_windows(model, window, read_sliding_layers(fields, sizes.n_layers, window, [](int64_t layer) {
+                return layer % 4 != 0;
+              }));
   return model;
 }
 

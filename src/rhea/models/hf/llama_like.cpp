@@ -27,10 +27,11 @@ nn::Decoder::Config smollm3(Fields& fields) {
   });
   const bool slides = fields.flag("use_sliding_window");
   const int64_t window = read_window(fields, 0);  // 0 where nothing slides
-  const auto sliding = read_sliding_layers(fields, sizes.n_layers, [&](int64_t layer) {
-    return rotates[static_cast<size_t>(layer)] == 0;
+  // Layers that the file names have their window with or without use_sliding_window.
+  const auto sliding = read_sliding_layers(fields, sizes.n_layers, window, [&](int64_t layer) {
+    return slides && rotates[static_cast<size_t>(layer)] == 0;
   });
-  if (slides) set_windows(model, window, sliding);
+  set_windows(model, window, sliding);
   fields.ignore({"max_window_layers"});
   return model;
 }
@@ -74,7 +75,7 @@ nn::Decoder::Config granitemoe(Fields& fields) {
   read_multipliers(fields, model);
   Mixture mixture;
   mixture.names = &kGraniteMoeNames;
-  mixture.router.num_experts = read_experts(fields, {"num_local_experts", "num_experts"});
+  mixture.router.num_experts = read_experts(fields);
   mixture.router.top_k = read_top_k(fields, mixture.router.num_experts);
   mixture.router.score = "softmax_of_chosen";
   mixture.hidden_dim = sizes.hidden_dim;
@@ -164,7 +165,7 @@ std::span<const Row> llama_like_rows() {
  "residual_multiplier": 1, "attention_multiplier": 1, "num_local_experts": 8,
  "num_experts_per_tok": 2})",
           granitemoe,
-          {{"num_experts", "num_local_experts"}}},
+          {{"num_experts", {"num_local_experts", "num_experts"}}}},
       Row{"helium",
           {"HeliumForCausalLM"},
           R"({"pad_token_id": 3, "hidden_size": 2560, "intermediate_size": 7040,

@@ -33,10 +33,9 @@ void set_all_windows(Fields& fields, nn::Decoder::Config& model) {
     set_windows(model, window, std::vector<bool>(model.layers.size(), true));
 }
 
-Mixture read_mixture(Fields& fields, const DecoderSizes& sizes,
-                     std::initializer_list<std::string_view> experts) {
+Mixture read_mixture(Fields& fields, const DecoderSizes& sizes) {
   Mixture mixture;
-  mixture.router.num_experts = read_experts(fields, experts);
+  mixture.router.num_experts = read_experts(fields);
   mixture.router.top_k = read_top_k(fields, mixture.router.num_experts);
   mixture.hidden_dim = sizes.hidden_dim;
   mixture.activation = read_activation(fields);
@@ -48,7 +47,7 @@ nn::Decoder::Config mixtral(Fields& fields) {
   const DecoderSizes sizes = read_sizes(fields);
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim), kSparseNames);
   set_all_windows(fields, model);
-  Mixture mixture = read_mixture(fields, sizes, {"num_local_experts", "num_experts"});
+  Mixture mixture = read_mixture(fields, sizes);
   mixture.names = &kMixtralNames;
   mixture.router.normalize = true;
   warn_of_noise(fields, {"router_jitter_noise"});
@@ -68,7 +67,7 @@ nn::Decoder::Config phimoe(Fields& fields) {
   for_each_block(model, [&](nn::TransformerBlock::Config& block, auto&, int64_t) {
     block.attention_norm = block.ffn_norm = norm;
   });
-  Mixture mixture = read_mixture(fields, sizes, {"num_local_experts", "num_experts"});
+  Mixture mixture = read_mixture(fields, sizes);
   mixture.names = &kMixtralNames;
   mixture.router.score = "sparsemixer";
   mixture.router.jitter = fields.number("router_jitter_noise");
@@ -92,7 +91,7 @@ nn::Decoder::Config olmoe(Fields& fields) {
   const double bound = maybe_positive(fields, "clip_qkv");
   for_each_block(
       model, [&](auto&, nn::Attention::Config& attention, int64_t) { attention.clip_qkv = bound; });
-  Mixture mixture = read_mixture(fields, sizes, {"num_experts", "num_local_experts"});
+  Mixture mixture = read_mixture(fields, sizes);
   mixture.router.normalize = fields.flag("norm_topk_prob");
   set_mixtures(model, mixture, every_layer);
   return model;
@@ -107,7 +106,7 @@ nn::Decoder::Config minimax_m2(Fields& fields) {
         fmt::format("rotary_dim is {}, a head has {} elements", rope.dim, sizes.head_dim));
   auto model = llama_decoder(sizes, rope, kSparseNames);
   norm_full_width(model, sizes);
-  Mixture mixture = read_mixture(fields, sizes, {"num_local_experts", "num_experts"});
+  Mixture mixture = read_mixture(fields, sizes);
   mixture.names = &kMiniMaxNames;
   mixture.router.score = "sigmoid";
   mixture.router.correction_bias = true;
@@ -130,18 +129,19 @@ nn::Decoder::Config ernie4_5_moe(Fields& fields) {
   sizes.qkv_bias = sizes.o_bias = sizes.mlp_bias = bias;
   sizes.interleaved_rope = true;
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim));
+  model.lm_head->bias = bias;
   Mixture mixture;
   nn::Router::Config& router = mixture.router;
-  router.num_experts = read_experts(fields, {"moe_num_experts", "num_experts"});
-  router.top_k = read_top_k(fields, router.num_experts, "moe_k");
+  router.num_experts = read_experts(fields);
+  router.top_k = read_top_k(fields, router.num_experts);
   router.correction_bias = router.correction_bias_is_row = true;
   router.normalize = true;
   router.normalize_min = fields.number("moe_norm_min");
   mixture.names = &kErnieNames;
   mixture.hidden_dim = fields.integer("moe_intermediate_size");
   mixture.activation = read_activation(fields);
-  mixture.shared_dim =
-      mixture.hidden_dim * fields.maybe_integer("moe_num_shared_experts").value_or(0);
+  mixture.shared_dim = mixture.hidden_dim *
+                       fields.maybe_integer("moe_num_shared_experts", kLargestSize, 0).value_or(0);
   mixture.shared_bias = bias;
   set_activation(model, mixture.activation);
   read_router_losses(fields);
@@ -160,6 +160,8 @@ nn::Decoder::Config ernie4_5_moe(Fields& fields) {
 }  // namespace
 
 std::span<const Row> mixtral_rows() {
+  static const std::vector<Spelling> kSpellings = {
+      {"num_experts", {"num_local_experts", "num_experts"}}};
   static const std::array kRows = {
       Row{"mixtral",
           {"MixtralForCausalLM"},
@@ -167,7 +169,8 @@ std::span<const Row> mixtral_rows() {
  "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000, "rms_norm_eps": 1e-5,
  "max_position_embeddings": 131072, "hidden_act": "silu", "rope_theta": 1e6,
  "tie_word_embeddings": false, "num_local_experts": 8, "num_experts_per_tok": 2})",
-          mixtral},
+          mixtral,
+          kSpellings},
       Row{"phimoe",
           {"PhimoeForCausalLM", "PhiMoEForCausalLM"},
           R"({"hidden_size": 4096, "intermediate_size": 6400, "num_hidden_layers": 32,
@@ -175,21 +178,24 @@ std::span<const Row> mixtral_rows() {
  "max_position_embeddings": 131072, "hidden_act": "silu", "rope_theta": 1e6,
  "tie_word_embeddings": false, "attention_bias": false, "lm_head_bias": false,
  "num_local_experts": 16, "num_experts_per_tok": 2, "router_jitter_noise": 0.01})",
-          phimoe},
+          phimoe,
+          kSpellings},
       Row{"olmoe",
           {"OlmoeForCausalLM"},
           R"({"pad_token_id": 1, "hidden_size": 2048, "intermediate_size": 2048, "num_hidden_layers": 16,
  "num_attention_heads": 16, "vocab_size": 50304, "rms_norm_eps": 1e-5,
  "max_position_embeddings": 4096, "hidden_act": "silu", "tie_word_embeddings": false,
  "attention_bias": false, "num_experts": 64, "num_experts_per_tok": 8, "norm_topk_prob": false})",
-          olmoe},
+          olmoe,
+          {{"num_experts", {"num_experts", "num_local_experts"}}}},
       Row{"minimax_m2",
           {"MiniMaxM2ForCausalLM"},
           R"({"hidden_size": 3072, "intermediate_size": 1536, "num_hidden_layers": 62,
  "num_attention_heads": 48, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 200064,
  "rms_norm_eps": 1e-6, "max_position_embeddings": 196608, "hidden_act": "silu", "rope_theta": 5e6,
  "tie_word_embeddings": false, "num_local_experts": 256, "num_experts_per_tok": 8})",
-          minimax_m2},
+          minimax_m2,
+          kSpellings},
       Row{"ernie4_5_moe",
           {"Ernie4_5_MoeForCausalLM"},
           R"({"pad_token_id": 0, "hidden_size": 2560, "intermediate_size": 12288, "num_hidden_layers": 28,
@@ -199,7 +205,8 @@ std::span<const Row> mixtral_rows() {
  "moe_num_experts": 64, "moe_num_shared_experts": 2, "moe_layer_start_index": 1,
  "moe_layer_end_index": -1, "moe_layer_interval": 1, "moe_norm_min": 1e-12})",
           ernie4_5_moe,
-          {{"num_experts", "moe_num_experts"}, {"num_experts_per_tok", "moe_k"}}},
+          {{"num_experts", {"moe_num_experts", "num_experts"}},
+           {"num_experts_per_tok", {"moe_k", "num_experts_per_tok"}}}},
   };
   return kRows;
 }

@@ -44,24 +44,13 @@ Slot<nn::Experts::Config> experts_of(const Mixture& mixture, int64_t dim, int64_
 
 }  // namespace
 
-int64_t read_experts(Fields& fields, std::initializer_list<std::string_view> names) {
-  std::string_view from;
-  int64_t count = 0;
-  for (const auto name : names) {
-    if (!fields.given(name)) continue;
-    const int64_t value = fields.integer(name, kMostExperts);
-    if (!from.empty() && value != count)
-      throw fields.error(fmt::format("{} is {} and {} is {}", from, count, name, value));
-    from = name;
-    count = value;
-  }
-  return from.empty() ? fields.integer(*names.begin(), kMostExperts) : count;
-}
+int64_t read_experts(Fields& fields) { return fields.spelled("num_experts", kMostExperts); }
 
-int64_t read_top_k(Fields& fields, int64_t num_experts, std::string_view name) {
-  const int64_t top_k = fields.integer(name, 64);
+int64_t read_top_k(Fields& fields, int64_t num_experts) {
+  const int64_t top_k = fields.spelled("num_experts_per_tok", 64);
   if (top_k > num_experts)
-    throw fields.error(fmt::format("{} is {}, but there are {} experts", name, top_k, num_experts));
+    throw fields.error(fmt::format("{} is {}, but there are {} experts",
+                                   fields.name_of("num_experts_per_tok"), top_k, num_experts));
   return top_k;
 }
 

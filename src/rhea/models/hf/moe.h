@@ -1,7 +1,6 @@
 // What the rows of mixtures of experts share.
 #pragma once
 #include <functional>
-#include <initializer_list>
 
 #include "rhea/models/hf/build.h"
 #include "rhea/nn/moe.h"
@@ -20,12 +19,10 @@ struct Mixture {
   bool shared_bias = false, shared_gate = false;
 };
 
-// Number of experts: the first of `names` that the file gives, else the class default of the first.
-// An Error where two of them disagree.
-int64_t read_experts(Fields& fields, std::initializer_list<std::string_view> names);
-// Experts of a token; an Error where there are more than experts.
-int64_t read_top_k(Fields& fields, int64_t num_experts,
-                   std::string_view name = "num_experts_per_tok");
+// num_experts under the row's names.
+int64_t read_experts(Fields& fields);
+// Experts of a token, likewise; an Error where there are more than experts.
+int64_t read_top_k(Fields& fields, int64_t num_experts);
 // Losses of routers are not trained: a warning where the file asks for one. Fields of old files
 // about where experts lie have no effect.
 void read_router_losses(Fields& fields);

@@ -60,8 +60,9 @@ nn::Decoder::Config olmo3(Fields& fields) {
   const LayerRopes ropes = read_layer_ropes(fields, sizes.head_dim);
   fields.only("rope_local_base_freq", "5e5");  // Transformers takes this whatever a file says
   auto model = olmo2_decoder(fields, sizes, ropes.full);
-  const auto sliding = read_sliding_layers(fields, sizes.n_layers, three_of_four);
-  set_windows(model, read_window(fields), sliding);
+  const int64_t window = read_window(fields);
+  const auto sliding = read_sliding_layers(fields, sizes.n_layers, window, three_of_four);
+  set_windows(model, window, sliding);
   set_ropes(model, ropes, sliding);
   return model;
 }
@@ -79,7 +80,7 @@ nn::Decoder::Config exaone4(Fields& fields) {
                               ? 0
                               : fields.maybe_integer("sliding_window_pattern").value_or(0);
   fields.ignore({"sliding_window_pattern"});
-  const auto sliding = read_sliding_layers(fields, sizes.n_layers, [&](int64_t layer) {
+  const auto sliding = read_sliding_layers(fields, sizes.n_layers, window, [&](int64_t layer) {
     return pattern > 0 && (layer + 1) % pattern != 0;
   });
   if (window == 0) return model;

@@ -55,7 +55,7 @@ nn::Decoder::Config opt(Fields& fields) {
   auto model = llama_decoder(sizes, Rope(), kNames);
   const bool affine = fields.flag("layer_norm_elementwise_affine");
   use_layer_norms(model, layer_norm(sizes.dim, 1e-5, affine, affine));
-  use_plain_feed_forward(model, read_activation(fields, "activation_function"));
+  set_plain_feed_forward(model, read_activation(fields, "activation_function"));
   use_learned_positions(model, fields.integer("max_position_embeddings", kMostPositions),
                         kPositionOffset);
   const int64_t width = fields.maybe_integer("word_embed_proj_dim").value_or(sizes.dim);
@@ -77,7 +77,7 @@ std::span<const Row> opt_rows() {
  "num_attention_heads": 12, "activation_function": "relu", "enable_bias": true,
  "layer_norm_elementwise_affine": true, "tie_word_embeddings": true})",
           opt,
-          {{"intermediate_size", "ffn_dim"}}},
+          {{"intermediate_size", {"ffn_dim"}}}},
   };
   return kRows;
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
@@ -15,10 +14,9 @@ namespace rhea::models::hf {
 namespace {
 
 using nlohmann::ordered_json;
-using Spellings = std::initializer_list<const char*>;
 
 // Fields with an entry for each layer.
-constexpr const char* kPerLayer[] = {"layer_types", "no_rope_layers", "mlp_layer_types"};
+constexpr std::string_view kPerLayer[] = {"layer_types", "no_rope_layers", "mlp_layer_types"};
 
 class Editor {
  public:
@@ -30,29 +28,29 @@ class Editor {
       throw Error("{}: not valid JSON: {}", origin_, json_reason(error.what()));
     }
     if (!document_.is_object()) throw Error("{}: expected a JSON object", origin_);
+    row_ = row_of();
   }
 
-  // Every spelling that the file has gets the number; when it has none, that of its model type for
-  // the first of them.
+  // Every name of Llama's field that the row knows and the file has gets the number; where the file
+  // has none, the row's first one.
   template <class T>
-  void set(const std::optional<T>& value, Spellings names) {
+  void set(const std::optional<T>& value, std::string_view field) {
     if (!value) return;
+    const auto names = names_in_files(field);
     bool found = false;
-    for (const char* name : names) {
+    for (const auto name : names) {
       if (!has(document_, name)) continue;
       replace(document_, name, name, *value);
       found = true;
     }
-    if (found) return;
-    const std::string name = usual(*names.begin());
-    replace(document_, name.c_str(), name, *value);
+    if (!found) replace(document_, names.front(), names.front(), *value);
   }
 
   void set_layers(const std::optional<int64_t>& value) {
     if (!value) return;
-    set(value, {"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
+    set(value, "num_hidden_layers");
     const auto kept = static_cast<size_t>(*value);
-    for (const char* name : kPerLayer) {
+    for (const auto name : kPerLayer) {
       if (!has(document_, name) || !document_[name].is_array()) continue;
       auto& list = document_[name];
       if (list.size() <= kept) continue;
@@ -64,9 +62,9 @@ class Editor {
   void set_theta(const std::optional<double>& theta) {
     if (!theta) return;
     bool found = false;
-    for (const char* name : {"rope_theta", "rotary_emb_base"}) {
-      if (!has(document_, name)) continue;
-      replace(document_, name, name, *theta);
+    const auto top = names_in_files("rope_theta").front();
+    if (has(document_, top)) {
+      replace(document_, top, top, *theta);
       found = true;
     }
     for (const char* place : {"rope_parameters", "rope_scaling"}) {
@@ -85,8 +83,8 @@ class Editor {
     const bool settings = has_object("rope_parameters") || has_object("rope_scaling");
     if (found && settings) return;
     // Settings of the class, which go before a theta at the top, become those of the file.
-    if (const auto row = row_of(); row != nullptr && !settings) {
-      auto defaults = ordered_json::parse(row->defaults);
+    if (row_ != nullptr && !settings) {
+      auto defaults = ordered_json::parse(row_->defaults);
       if (has(defaults, "rope_parameters") && has(defaults["rope_parameters"], "rope_theta")) {
         document_["rope_parameters"] = defaults["rope_parameters"];
         replace(document_["rope_parameters"], "rope_theta", "rope_parameters.rope_theta", *theta);
@@ -97,7 +95,7 @@ class Editor {
     if (has_object("rope_parameters"))
       replace(document_["rope_parameters"], "rope_theta", "rope_parameters.rope_theta", *theta);
     else
-      replace(document_, "rope_theta", "rope_theta", *theta);
+      replace(document_, top, top, *theta);
   }
 
   OverriddenConfig result(std::string_view text) {
@@ -106,6 +104,10 @@ class Editor {
   }
 
  private:
+  // Llama's own where the reader will refuse the model type.
+  std::vector<std::string_view> names_in_files(std::string_view field) const {
+    return row_ != nullptr ? names_of(row_->spellings, field) : std::vector{field};
+  }
   // Null where the file's model type is none of the table.
   const Row* row_of() const {
     const auto type = document_.find("model_type");
@@ -114,19 +116,16 @@ class Editor {
     const auto name = type->get<std::string>();
     return std::find(known.begin(), known.end(), name) == known.end() ? nullptr : &find_row(name);
   }
-  std::string usual(const char* name) const {
-    const Row* row = row_of();
-    return std::string(row != nullptr ? row->spelling(name) : name);
-  }
   bool has_object(const char* name) const {
     return has(document_, name) && document_[name].is_object() && !document_[name].empty();
   }
-  static bool has(const ordered_json& object, const char* name) {
+  static bool has(const ordered_json& object, std::string_view name) {
     return object.contains(name) && !object[name].is_null();
   }
 
   template <class T>
-  void replace(ordered_json& object, const char* name, std::string_view shown, const T& value) {
+  void replace(ordered_json& object, std::string_view name, std::string_view shown,
+               const T& value) {
     const ordered_json made = value;
     const bool there = object.contains(name);
     if (there && object[name] == made) return;
@@ -137,6 +136,7 @@ class Editor {
 
   std::string origin_;
   ordered_json document_;
+  const Row* row_ = nullptr;
   std::vector<std::string> replaced_;
 };
 
@@ -145,21 +145,19 @@ class Editor {
 OverriddenConfig override_config(std::string_view json, std::string_view origin,
                                  const HfOverridesConfig& o) {
   Editor editor(json, origin);
-  editor.set(o.dim, {"hidden_size", "n_embd", "n_embed", "d_model"});
+  editor.set(o.dim, "hidden_size");
   editor.set_layers(o.n_layers);
-  editor.set(o.n_heads, {"num_attention_heads", "n_head", "n_heads"});
-  editor.set(o.n_kv_heads, {"num_key_value_heads", "num_kv_heads", "n_head_kv"});
-  editor.set(o.vocab_size, {"vocab_size"});
-  editor.set(o.intermediate_size, {"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"});
-  editor.set(o.norm_eps,
-             {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"});
+  editor.set(o.n_heads, "num_attention_heads");
+  editor.set(o.n_kv_heads, "num_key_value_heads");
+  editor.set(o.vocab_size, "vocab_size");
+  editor.set(o.intermediate_size, "intermediate_size");
+  editor.set(o.norm_eps, "rms_norm_eps");
   editor.set_theta(o.rope_theta);
-  editor.set(o.num_experts,
-             {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"});
-  editor.set(o.num_experts_per_tok, {"num_experts_per_tok", "moe_k", "num_experts_per_token"});
-  editor.set(o.moe_intermediate_size, {"moe_intermediate_size"});
-  editor.set(o.decoder_sparse_step, {"decoder_sparse_step"});
-  editor.set(o.norm_topk_prob, {"norm_topk_prob"});
+  editor.set(o.num_experts, "num_experts");
+  editor.set(o.num_experts_per_tok, "num_experts_per_tok");
+  editor.set(o.moe_intermediate_size, "moe_intermediate_size");
+  editor.set(o.decoder_sparse_step, "decoder_sparse_step");
+  editor.set(o.norm_topk_prob, "norm_topk_prob");
   return editor.result(json);
 }
 

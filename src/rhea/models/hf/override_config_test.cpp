@@ -45,17 +45,22 @@ TEST(OverrideConfig, SaysWhatItReplacedAndNothingElseChanges) {
 // A number under two names would be two numbers.
 TEST(OverrideConfig, KeepsTheSpellingOfTheFile) {
   HfOverridesConfig o;
-  o.dim = 32, o.n_layers = 3, o.n_heads = 4, o.norm_eps = 1e-3, o.num_experts = 6;
-  EXPECT_EQ(overridden(R"({"n_embd": 8, "n_layer": 1, "n_head": 2, "layer_norm_epsilon": 1e-5,
-                           "num_local_experts": 4})",
-                       o),
-            json::parse(R"({"n_embd": 32, "n_layer": 3, "n_head": 4, "layer_norm_epsilon": 1e-3,
-                            "num_local_experts": 6})"));
-  EXPECT_EQ(overridden(R"({"d_model": 8, "n_layers": 1, "n_heads": 2, "norm_eps": 1e-5,
-                           "n_routed_experts": 4, "num_experts": 4})",
-                       o),
-            json::parse(R"({"d_model": 32, "n_layers": 3, "n_heads": 4, "norm_eps": 1e-3,
-                            "n_routed_experts": 6, "num_experts": 6})"));
+  o.dim = 32, o.n_layers = 3, o.n_heads = 4, o.norm_eps = 1e-3;
+  EXPECT_EQ(
+      overridden(
+          R"({"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "layer_norm_epsilon": 1e-5})",
+          o),
+      json::parse(R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 3, "n_head": 4,
+                            "layer_norm_epsilon": 1e-3})"));
+  EXPECT_EQ(overridden(R"({"model_type": "mpt", "d_model": 8, "n_layers": 1, "n_heads": 2})", o),
+            json::parse(R"({"model_type": "mpt", "d_model": 32, "n_layers": 3, "n_heads": 4,
+                            "layer_norm_epsilon": 1e-3})"));
+  o = {};
+  o.num_experts = 6;
+  EXPECT_EQ(overridden(R"({"model_type": "dots1", "n_routed_experts": 4, "num_experts": 4})", o),
+            json::parse(R"({"model_type": "dots1", "n_routed_experts": 6, "num_experts": 6})"));
+  EXPECT_EQ(overridden(R"({"model_type": "mixtral", "num_experts": 4})", o),
+            json::parse(R"({"model_type": "mixtral", "num_experts": 6})"));
 }
 
 TEST(OverrideConfig, ListsWithAnEntryPerLayerAreCut) {
@@ -98,8 +103,8 @@ TEST(OverrideConfig, ThetaLeavesTheScalingAlone) {
                             "factor": 4}})"));
   EXPECT_EQ(overridden(R"({"rope_parameters": {"rope_type": "default"}})", o),
             json::parse(R"({"rope_parameters": {"rope_type": "default", "rope_theta": 5e6}})"));
-  EXPECT_EQ(overridden(R"({"rotary_emb_base": 1e4})", o),
-            json::parse(R"({"rotary_emb_base": 5e6})"));
+  EXPECT_EQ(overridden(R"({"model_type": "gpt_neox", "rotary_emb_base": 1e4})", o),
+            json::parse(R"({"model_type": "gpt_neox", "rotary_emb_base": 5e6})"));
   EXPECT_EQ(overridden("{}", o), json::parse(R"({"rope_theta": 5e6})"));
   // The number of sliding layers and that of full ones: one option cannot mean both.
   EXPECT_THAT(

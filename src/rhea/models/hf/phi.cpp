@@ -23,14 +23,14 @@ nn::Decoder::Config decoder(DecoderSizes sizes, const Rope& rope, const std::str
   sizes.qkv_bias = sizes.o_bias = sizes.mlp_bias = true;
   auto model = llama_decoder(sizes, rope, kNames);
   use_layer_norms(model, layer_norm(sizes.dim, sizes.norm_eps));
-  use_plain_feed_forward(model, activation);
+  set_plain_feed_forward(model, activation);
   use_one_parallel_norm(model);
   model.lm_head->bias = true;
   return model;
 }
 
 nn::Decoder::Config phi(Fields& fields) {
-  const DecoderSizes sizes = read_sizes(fields, "layer_norm_eps");
+  const DecoderSizes sizes = read_sizes(fields);
   fields.dropout({"resid_pdrop", "embd_pdrop"});
   auto model = decoder(sizes, read_rope(fields, sizes.head_dim), read_activation(fields));
   if (!fields.flag("qk_layernorm")) return model;
@@ -43,7 +43,7 @@ nn::Decoder::Config phi(Fields& fields) {
 // Files from before Phi was part of Transformers: the fields of GPT-2.
 nn::Decoder::Config phi_msft(Fields& fields) {
   GptSizes sizes = read_gpt_sizes(fields);
-  sizes.n_kv_heads = fields.maybe_integer("n_head_kv").value_or(sizes.n_heads);
+  sizes.n_kv_heads = fields.maybe_spelled("num_key_value_heads").value_or(sizes.n_heads);
   if (sizes.n_heads % sizes.n_kv_heads != 0)
     throw fields.error(fmt::format("n_head ({}) must be a multiple of n_head_kv ({})",
                                    sizes.n_heads, sizes.n_kv_heads));
@@ -64,19 +64,18 @@ std::span<const Row> phi_rows() {
  "max_position_embeddings": 2048, "layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5,
  "qk_layernorm": false, "tie_word_embeddings": false})",
           phi,
-          {{"rms_norm_eps", "layer_norm_eps"}}},
+          {{"rms_norm_eps", {"layer_norm_eps"}}}},
       Row{"phi-msft",
           {"PhiForCausalLM"},
           R"({"vocab_size": 50304, "n_positions": 2048, "n_embd": 1024, "n_layer": 20,
  "n_head": 16, "rotary_dim": 32, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
  "tie_word_embeddings": false})",
           phi_msft,
-          {{"hidden_size", "n_embd"},
-           {"num_hidden_layers", "n_layer"},
-           {"num_attention_heads", "n_head"},
-           {"num_key_value_heads", "n_head_kv"},
-           {"intermediate_size", "n_inner"},
-           {"rms_norm_eps", "layer_norm_epsilon"}}},
+          [] {
+            auto spellings = gpt_spellings();
+            spellings.push_back({"num_key_value_heads", {"n_head_kv"}});
+            return spellings;
+          }()},
   };
   return kRows;
 }

@@ -12,12 +12,12 @@ void read_qwen_windows(Fields& fields, nn::Decoder::Config& model, QwenWindows w
   const int64_t bound = fields.maybe_integer("max_window_layers", kLargestSize, 0).value_or(0);
   fields.only("use_mrope", "false");
   const bool has_window = slides && window > 0;
-  const auto sliding =
-      read_sliding_layers(fields, static_cast<int64_t>(model.layers.size()), [&](int64_t layer) {
-        if (windows == QwenWindows::even_before)
-          return has_window && layer < bound && layer % 2 == 0;
-        return has_window && layer >= bound;
-      });
+  const auto sliding = read_sliding_layers(fields, static_cast<int64_t>(model.layers.size()),
+                                           has_window ? window : 0, [&](int64_t layer) {
+                                             if (windows == QwenWindows::even_before)
+                                               return has_window && layer < bound && layer % 2 == 0;
+                                             return has_window && layer >= bound;
+                                           });
   if (has_window) set_windows(model, window, sliding);
 }
 

@@ -22,7 +22,7 @@ std::function<bool(int64_t)> read_sparse_layers(Fields& fields) {
 
 Mixture read_mixture(Fields& fields, nn::Decoder::Config& model) {
   Mixture mixture;
-  mixture.router.num_experts = read_experts(fields, {"num_experts", "num_local_experts"});
+  mixture.router.num_experts = read_experts(fields);
   mixture.router.top_k = read_top_k(fields, mixture.router.num_experts);
   mixture.router.normalize = fields.flag("norm_topk_prob");
   mixture.hidden_dim = fields.integer("moe_intermediate_size");
@@ -155,6 +155,8 @@ nn::Decoder::Config qwen3_next(Fields& fields) {
 }  // namespace
 
 std::span<const Row> qwen_moe_rows() {
+  static const std::vector<Spelling> kSpellings = {
+      {"num_experts", {"num_experts", "num_local_experts"}}};
   static const std::array kRows = {
       Row{"qwen2_moe",
           {"Qwen2MoeForCausalLM"},
@@ -164,7 +166,8 @@ std::span<const Row> qwen_moe_rows() {
  "use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 28, "qkv_bias": true,
  "decoder_sparse_step": 1, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
  "num_experts": 60, "num_experts_per_tok": 4, "norm_topk_prob": false})",
-          qwen2_moe},
+          qwen2_moe,
+          kSpellings},
       Row{"qwen3_moe",
           {"Qwen3MoeForCausalLM"},
           R"({"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24,
@@ -173,7 +176,8 @@ std::span<const Row> qwen_moe_rows() {
  "attention_bias": false, "use_sliding_window": false, "decoder_sparse_step": 1,
  "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8,
  "norm_topk_prob": false})",
-          qwen3_moe},
+          qwen3_moe,
+          kSpellings},
       Row{"qwen3_next",
           {"Qwen3NextForCausalLM"},
           R"({"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 48,
@@ -184,7 +188,8 @@ std::span<const Row> qwen_moe_rows() {
  "linear_num_key_heads": 16, "linear_num_value_heads": 32, "decoder_sparse_step": 1,
  "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512, "num_experts": 512,
  "num_experts_per_tok": 10, "norm_topk_prob": true})",
-          qwen3_next},
+          qwen3_next,
+          kSpellings},
   };
   return kRows;
 }

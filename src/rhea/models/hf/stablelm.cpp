@@ -36,7 +36,7 @@ constexpr nn::DecoderNames stablelm_names() {
 
 nn::Decoder::Config stablelm(Fields& fields) {
   static constexpr nn::DecoderNames kNames = stablelm_names();
-  DecoderSizes sizes = read_sizes(fields, "layer_norm_eps");
+  DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = fields.flag("use_qkv_bias");
   fields.dropout({"hidden_dropout"});
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim), kNames);
@@ -62,12 +62,12 @@ constexpr nn::DecoderNames starcoder2_names() {
 
 nn::Decoder::Config starcoder2(Fields& fields) {
   static constexpr nn::DecoderNames kNames = starcoder2_names();
-  DecoderSizes sizes = read_sizes(fields, "norm_epsilon");
+  DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = sizes.mlp_bias = fields.flag("use_bias");
   fields.dropout({"residual_dropout", "embedding_dropout"});
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim), kNames);
   use_layer_norms(model, layer_norm(sizes.dim, sizes.norm_eps));
-  use_plain_feed_forward(model, read_activation(fields));
+  set_plain_feed_forward(model, read_activation(fields));
   set_windows(model, read_window(fields), std::vector<bool>(model.layers.size(), true));
   fields.only("mlp_type", "\"default\"");
   fields.only("norm_type", "\"layer_norm\"");
@@ -88,12 +88,12 @@ constexpr nn::DecoderNames nemotron_names() {
 
 nn::Decoder::Config nemotron(Fields& fields) {
   static constexpr nn::DecoderNames kNames = nemotron_names();
-  DecoderSizes sizes = read_sizes(fields, "norm_eps");
+  DecoderSizes sizes = read_sizes(fields);
   sizes.qkv_bias = sizes.o_bias = fields.flag("attention_bias");
   sizes.mlp_bias = fields.flag("mlp_bias");
   auto model = llama_decoder(sizes, read_rope(fields, sizes.head_dim), kNames);
   use_layer_norms(model, layer_norm(sizes.dim, sizes.norm_eps, true, true, 1));
-  use_plain_feed_forward(model, read_activation(fields));
+  set_plain_feed_forward(model, read_activation(fields));
   return model;
 }
 
@@ -109,7 +109,7 @@ std::span<const Row> stablelm_rows() {
  "partial_rotary_factor": 0.25, "use_qkv_bias": false, "qk_layernorm": false,
  "use_parallel_residual": false, "tie_word_embeddings": false})",
           stablelm,
-          {{"rms_norm_eps", "layer_norm_eps"}}},
+          {{"rms_norm_eps", {"layer_norm_eps"}}}},
       Row{"starcoder2",
           {"Starcoder2ForCausalLM"},
           R"({"vocab_size": 49152, "hidden_size": 3072, "intermediate_size": 12288,
@@ -117,7 +117,7 @@ std::span<const Row> stablelm_rows() {
  "hidden_act": "gelu_pytorch_tanh", "max_position_embeddings": 4096, "norm_epsilon": 1e-5,
  "use_bias": true, "tie_word_embeddings": true})",
           starcoder2,
-          {{"rms_norm_eps", "norm_epsilon"}}},
+          {{"rms_norm_eps", {"norm_epsilon"}}}},
       Row{"nemotron",
           {"NemotronForCausalLM"},
           R"({"vocab_size": 256000, "hidden_size": 6144, "intermediate_size": 24576,
@@ -125,7 +125,7 @@ std::span<const Row> stablelm_rows() {
  "max_position_embeddings": 4096, "norm_eps": 1e-5, "partial_rotary_factor": 0.5,
  "attention_bias": false, "mlp_bias": false, "tie_word_embeddings": false})",
           nemotron,
-          {{"rms_norm_eps", "norm_eps"}}},
+          {{"rms_norm_eps", {"norm_eps"}}}},
   };
   return kRows;
 }

@@ -19,12 +19,6 @@ const std::vector<std::span<const Row>>& groups() {
 
 }  // namespace
 
-std::string_view Row::spelling(std::string_view name) const {
-  const auto at = std::find_if(spellings.begin(), spellings.end(),
-                               [&](const auto& spelled) { return spelled.first == name; });
-  return at == spellings.end() ? name : at->second;
-}
-
 const Row& find_row(std::string_view model_type) {
   for (const auto& group : groups()) {
     for (const Row& row : group) {

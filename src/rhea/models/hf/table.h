@@ -17,13 +17,15 @@ struct Row {
   std::string_view defaults;
   // Reads the fields it uses and makes the decoder under the names of published files.
   nn::Decoder::Config (*build)(Fields& fields);
-  // The row's own spelling of Llama's fields, where it differs: {"hidden_size", "n_embd"}.
-  std::vector<std::pair<std::string_view, std::string_view>> spellings = {};
+  // Where the row's files call a field of Llama's otherwise. `hf_overrides` and the builders read
+  // the same list.
+  std::vector<Spelling> spellings = {};
 
   // Whether the model's embedding gives the row of pad_token_id no gradient.
   bool pads = true;
 
-  std::string_view spelling(std::string_view name) const;
+  // The row's first name of Llama's field.
+  std::string_view spelling(std::string_view name) const { return names_of(spellings, name)[0]; }
 };
 
 // Throws Error listing the model types there are.
