@@ -42,23 +42,26 @@ struct FusedGroupedExperts {
     }
 
    private:
-    // [E,2F,D]: of every expert its gate rows, then its up rows.
+    // [E,2F,D]: of every expert its gate rows, then its up rows. Checkpoints have a tensor for all
+    // experts (native models) or one for each.
     Value joined_weight(Trace& trace) const {
-      const rhea::nn::Shape joined = {num_experts, 2 * hidden_dim, dim}, one = {hidden_dim, dim};
+      const rhea::nn::Shape joined = {num_experts, 2 * hidden_dim, dim};
       std::vector<Trace::BlockSpec> parts;
-      const rhea::nn::Shape all = {num_experts, hidden_dim, dim};
-      if (names->stacked) {
-        for (const auto& [name, init, row] :
-             {std::tuple{names->w1, &w1_init, int64_t{0}}, {names->w3, &w3_init, hidden_dim}})
-          parts.push_back({fmt::format("{}.{}", names->experts, name), all, init->init(),
-                           rhea::nn::stored_in(joined, {0, row, 0}, all)});
+      for (const auto& [name, init, row] :
+           {std::tuple{names->w1, &w1_init, int64_t{0}}, {names->w3, &w3_init, hidden_dim}}) {
+        const auto add = [&](const std::string& stock_name, const rhea::nn::Shape& stock,
+                             int64_t expert) {
+          parts.push_back({stock_name, stock, init->init(),
+                           rhea::nn::stored_in(joined, {expert, row, 0}, stock)});
+        };
+        if (names->stacked) {
+          add(fmt::format("{}.{}", names->experts, name), {num_experts, hidden_dim, dim}, 0);
+          continue;
+        }
+        for (int64_t e = 0; e < num_experts; ++e)
+          add(fmt::format("{}.{}.{}.weight", names->experts, e, name), {hidden_dim, dim}, e);
       }
-      for (int64_t e = 0; e < num_experts && !names->stacked; ++e)
-        for (const auto& [name, init, row] :
-             {std::tuple{names->w1, &w1_init, int64_t{0}}, {names->w3, &w3_init, hidden_dim}})
-          parts.push_back({fmt::format("{}.{}.{}.weight", names->experts, e, name), one,
-                           init->init(), rhea::nn::stored_in(joined, {e, row, 0}, one)});
-      return trace.parameter(fmt::format("{}.w13.weight", names->experts), joined, parts,
+      return trace.parameter(fmt::format("{}.w13", names->experts), joined, parts,
                              {top_k, num_experts});
     }
   };

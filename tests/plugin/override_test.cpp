@@ -12,7 +12,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kKernels = R"(#include "rhea/nn/attention.h"
+constexpr const char* kKernels = R"(#include "rhea/models/llama3/llama3.h"
+#include "rhea/nn/attention.h"
 #include "rhea/plugin/plugin.h"
 
 using rhea::nn::RopeFields;
@@ -96,6 +97,31 @@ TEST_F(OverrideFiles, AFileMeansAllOfItANameOnlyThat) {
   const Ended stock = train("stock", {});
   EXPECT_EQ(support::read_rows(folder() / "all"), support::read_rows(folder() / "stock"));
   EXPECT_EQ(support::read_rows(folder() / "one"), support::read_rows(folder() / "stock"));
+}
+
+TEST_F(OverrideFiles, OneFileMayHoldRunsAndOverrides) {
+  write("both.cpp", std::string(kKernels) + R"(
+rhea::TrainerConfig small() {
+  rhea::TrainerConfig c;
+  c.model_spec = rhea::models::llama3::model_registry("debugmodel");
+  c.override.imports = {{"both.cpp:my_rope", {{"block", 16}}}};
+  return c;
+}
+rhea::TrainerConfig by_name() {
+  rhea::TrainerConfig c = small();
+  c.override.imports = {"my_norm"};
+  return c;
+}
+RHEA_CONFIG(small)
+RHEA_CONFIG(by_name)
+)");
+  const auto plan = [&](const char* run) {
+    return rhea({"plan", "--module", "both.cpp", "--config", run, "--training.seq_len=64"}).output;
+  };
+  EXPECT_THAT(plan("small"), AllOf(HasSubstr("-> MyRoPE.Config with block=16\n"),
+                                   HasSubstr("Applied 6 override(s)")));
+  EXPECT_THAT(plan("by_name"),
+              AllOf(HasSubstr("-> MyNorm.Config\n"), HasSubstr("Applied 1 override(s)")));
 }
 
 TEST_F(OverrideFiles, WhatIsWrongIsNamed) {
