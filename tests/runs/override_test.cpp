@@ -120,7 +120,7 @@ void register_overrides() {
         "test");
     for (const auto& [name, globs] :
          {std::pair<const char*, std::vector<std::string>>{"first_experts", {"layers.[0-3].*"}},
-          {"last_experts", {"layers.5.mlp.experts"}}})
+          {"last_experts", {"layers.5.mlp.routed_experts.inner_experts"}}})
       r.add<nn::Experts::Config>(
           name, {.fqns = globs},
           [](const nn::Experts::Config& stock) {
@@ -278,8 +278,9 @@ TEST_F(Overrides, ExpertsOfSomeLayersAndStockElsewhere) {
   EXPECT_THAT(first.output, HasSubstr("Applied 4 override(s)"));
   const auto both = plan_of(kQwen3Moe, {"last_experts", "first_experts"});
   ASSERT_EQ(both.code, 0) << both.output;
-  EXPECT_THAT(both.output, HasSubstr("[Override] last_experts: model_spec.model.layers.5.mlp."
-                                     "experts SplitExperts.Config -> MyExperts.Config"));
+  EXPECT_THAT(both.output,
+              HasSubstr("[Override] last_experts: model_spec.model.layers.5.mlp."
+                        "routed_experts.inner_experts SplitExperts.Config -> MyExperts.Config"));
   EXPECT_THAT(both.output, HasSubstr("Applied 5 override(s)"));
 }
 
