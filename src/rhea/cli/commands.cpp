@@ -8,6 +8,7 @@ constexpr Command kCommands[] = {
     {"train", "train a model: --module M --config F [--section.option value ...]", cmd_train},
     {"run", "start a command with torchrun's flags: run --nproc_per_node=1 train ...", cmd_run},
     {"plan", "memory, kernels, time at the limit and fit of a run, without running it", cmd_plan},
+    {"check", "overrides, kernels and ops from outside against what they replace", cmd_check},
     {"generate", "text from a published model folder", cmd_generate},
     {"score", "logits, loss and gradients of a published model folder", cmd_score},
     {"convert", "a model into another form: Hugging Face, native, from GGUF", cmd_convert},

@@ -20,6 +20,7 @@ struct Command {
 std::span<const Command> commands();
 
 int cmd_cache(Args args);
+int cmd_check(Args args);
 int cmd_config(Args args);
 int cmd_convert(Args args);
 int cmd_doctor(Args args);

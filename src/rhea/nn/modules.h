@@ -94,20 +94,36 @@ struct ComplexRoPE {
   };
 };
 
-// Opens the child's scope ("" = stays in that of the caller) and calls its forward. Where the child
-// replaced another module, what it gives is checked against what that one gives; throws Error
-// naming the override, the node and both types.
+// Calls a module's forward. Where it replaced another module, what it gives is checked against what
+// that one gives; throws Error naming the override, the node and both types.
 template <class C, class... Args>
-auto call(Trace& trace, std::string_view name, const C& child, const Args&... args) {
-  const ir::Scope scope(trace.graph(), name);
-  if (!child.replaced) return child.forward(trace, args...);
-  ReplacementCheck check(trace, *child.replaced);
-  const auto* stock = dynamic_cast<const C*>(child.replaced->stock.get());
+auto checked_forward(Trace& trace, const C& module, const Args&... args) {
+  if (!module.replaced) return module.forward(trace, args...);
+  ReplacementCheck check(trace, *module.replaced);
+  const auto* stock = dynamic_cast<const C*>(module.replaced->stock.get());
   auto expected = stock->forward(check.stock_trace(), check.stand_in(args)...);
-  auto made = child.forward(trace, args...);
+  auto made = module.forward(trace, args...);
   for_each_value(trace, expected, [&](const Value& value) { check.expect(value); });
   for_each_value(trace, made, [&](const Value& value) { check.found(value); });
   check.finish();
+  return made;
+}
+
+// Opens the child's scope ("" = stays in that of the caller) and calls its forward.
+template <class C, class... Args>
+auto call(Trace& trace, std::string_view name, const C& child, const Args&... args) {
+  const ir::Scope scope(trace.graph(), name);
+  if (trace.calls() == nullptr) return checked_forward(trace, child, args...);
+  ModuleCall recorded{&child, {}, {}};
+  const auto record = [&](auto values, std::vector<Value>& list) {
+    for_each_value(trace, values, [&](const Value& value) {
+      if (value.valid()) list.push_back(value);
+    });
+  };
+  (record(args, recorded.arguments), ...);
+  auto made = checked_forward(trace, child, args...);
+  record(made, recorded.results);
+  trace.calls()->push_back(std::move(recorded));
   return made;
 }
 

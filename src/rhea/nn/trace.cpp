@@ -16,11 +16,6 @@ Shape checkpoint_shape(const Parameter& parameter, const ParameterPart& part) {
   return shape;
 }
 
-void require_multiple(std::string_view who, std::string_view what, int64_t value, int64_t of) {
-  if (value % of != 0)
-    throw Error("{} requires a {} that is a multiple of {}, got {}", who, what, of, value);
-}
-
 Trace::Trace(ir::Graph& graph, const TraceOptions& options) : graph_(graph), options_(options) {
   if (options.seq_len <= 0 || (!options.cached && options.num_tokens % options.seq_len != 0))
     throw Error("trace: {} tokens are not rows of length {}", options.num_tokens, options.seq_len);

@@ -6,10 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "rhea/config/config.h"
 #include "rhea/ir/graph.h"
 #include "rhea/nn/init.h"
 #include "rhea/nn/rope_tables.h"
 #include "rhea/nn/stored_block.h"
+#include "rhea/ops/table.h"
 
 namespace rhea::nn {
 
@@ -59,9 +61,9 @@ struct TraceOptions {
   bool force_load_balance = false;
 };
 
-// For limits of a module, in its forward(). Throws Error: "my_rope requires a sequence length that
-// is a multiple of 256, got 200".
-void require_multiple(std::string_view who, std::string_view what, int64_t value, int64_t of);
+// For limits of a module, in its forward(), as of an op, in its infer.
+using ops::require_at_most;
+using ops::require_multiple;
 
 // Names of graph inputs that are not parameters.
 // i32 [T]
@@ -74,6 +76,12 @@ inline constexpr std::string_view kLabels = "batch.labels";
 inline constexpr std::string_view kIsToken = "batch.is_token";
 // f32 [], 1 / valid labels of the whole global batch
 inline constexpr std::string_view kLossScale = "batch.loss_scale";
+
+// A call of a module: its config, the values among its arguments and what it returned.
+struct ModuleCall {
+  const Config* module = nullptr;
+  std::vector<Value> arguments, results;
+};
 
 class Trace {
  public:
@@ -130,6 +138,10 @@ class Trace {
     Value value;
   };
 
+  // Every call of a module from now on is appended to `calls` (nn::call); null ends it.
+  void record_calls(std::vector<ModuleCall>* calls) { calls_ = calls; }
+  std::vector<ModuleCall>* calls() const { return calls_; }
+
   // cos and sin tables f32 [S, pairs] as graph inputs rope.<i>.cos / .sin; equal specs share one
   // pair.
   struct Tables {
@@ -170,6 +182,7 @@ class Trace {
   std::vector<Balance> balances_;
   std::vector<Observed> observed_;
   std::map<std::string, Value, std::less<>> compute_;  // FQN -> value in the compute dtype
+  std::vector<ModuleCall>* calls_ = nullptr;
   std::vector<RopeSpec> rope_specs_;
   std::vector<Tables> rope_tables_;
   std::vector<std::string> notes_;

@@ -1,3 +1,4 @@
+// Costs that a row leaves to its decomposition.
 #include "rhea/ops/cost.h"
 
 #include "rhea/ir/graph.h"

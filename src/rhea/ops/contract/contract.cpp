@@ -1,3 +1,4 @@
+// The list of checks.
 #include "rhea/ops/contract/contract.h"
 
 #include "rhea/ops/contract/checks.h"

@@ -39,7 +39,8 @@ struct Vjp {
   std::map<std::string, Tensor> gradients;  // "dx<operand>", absent where there is none
 };
 
-Vjp run_vjp(const ContractCase& c, Findings& f) {
+// `first_only`: with the cotangent of result 0 alone.
+Vjp run_vjp(const ContractCase& c, Findings& f, bool first_only = false) {
   Vjp made;
   ir::Graph graph;
   std::map<std::string, Tensor> named;
@@ -51,7 +52,7 @@ Vjp run_vjp(const ContractCase& c, Findings& f) {
   const std::vector<Value> results = graph.add(*c.op, operands, c.sample.attrs);
   made.weights.resize(results.size());
   for (size_t r = 0; r < results.size(); ++r) {
-    if (!is_float(c.out[r].dtype)) {
+    if (!is_float(c.out[r].dtype) || (first_only && r > 0)) {
       cotangents.emplace_back();
       continue;
     }
@@ -81,6 +82,16 @@ Vjp run_vjp(const ContractCase& c, Findings& f) {
   return made;
 }
 
+// Results behind the first one that were only saved for the backward: nothing of the gradient comes
+// from their cotangents.
+bool saves_the_rest(const Vjp& all, const Vjp& first) {
+  if (!first.any || all.gradients.size() != first.gradients.size()) return false;
+  return std::ranges::all_of(all.gradients, [&](const auto& entry) {
+    const auto at = first.gradients.find(entry.first);
+    return at != first.gradients.end() && same_bits(at->second, entry.second);
+  });
+}
+
 }  // namespace
 
 void check_gradient(const OpDef& op, Findings& f) {
@@ -90,8 +101,16 @@ void check_gradient(const OpDef& op, Findings& f) {
     if (!sample.check_vjp) continue;
     const Findings::Place place(f, fmt::format("sample {}", sample.name));
     const auto c = make_case(op, sample);
-    const Vjp vjp = run_vjp(*c, f);
+    Vjp vjp = run_vjp(*c, f);
     if (!vjp.any) continue;
+    if (!in_tree && c->out.size() > 1) {
+      Vjp first = run_vjp(*c, f, /*first_only=*/true);
+      if (saves_the_rest(vjp, first)) {
+        f.note(
+            "results from 1 on get no gradient: they are taken for tensors saved for the backward");
+        vjp = std::move(first);
+      }
+    }
     for (size_t i = 0; i < c->in.size(); ++i) {
       if (!is_float(c->in[i].dtype) || is_constant(*c, i)) continue;
       const size_t count = c->inputs[i].size();

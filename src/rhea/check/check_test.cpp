@@ -1,0 +1,263 @@
+// Kernels, rows and modules from outside in a small model.
+#include "rhea/check/check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "rhea/base/error.h"
+#include "rhea/config/derive.h"
+#include "rhea/config/override_registry.h"
+#include "rhea/models/qwen3/qwen3.h"
+#include "rhea/nn/feed_forward.h"
+#include "rhea/ops/ops.h"
+#include "rhea/ops/row.h"
+#include "rhea/ops/table.h"
+#include "rhea/run_overrides.h"
+
+namespace rhea::check {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TrainerConfig small() {
+  TrainerConfig config;
+  config.model_spec = models::qwen3::model_registry("debugmodel");
+  config.training.seq_len = 48;
+  config.training.local_batch_size = 2;
+  config.executor.num_threads = 2;
+  return config;
+}
+
+// silu(g) * u in f32 with `factor`, and its backward with `backward_factor`.
+void swiglu(float factor, const ir::KernelArgs& args) {
+  const float *gate = args.in[0].as<const float>(), *up = args.in[1].as<const float>();
+  for (int64_t i = args.begin; i < args.end; ++i) {
+    args.out[0].as<float>()[i] = factor * (gate[i] / (1 + std::exp(-gate[i]))) * up[i];
+  }
+}
+
+// The table is the process's, so kernels run in the test that sets this.
+bool kernels_run = false;
+
+std::string only_f32(const ir::OpInstance& node) {
+  if (!kernels_run) return "not in this test";
+  return node.in[0].dtype == DType::f32 ? "" : "f32 only";
+}
+int64_t elements(const ir::OpInstance& node) { return ops::num_elements(node.out[0].shape); }
+
+struct Outcome {
+  bool good = false;
+  std::string text;
+};
+Outcome check(const TrainerConfig& config) {
+  std::ostringstream out;
+  kernels_run = config.override.active.empty();
+  const bool good = run_check(config, out);
+  kernels_run = false;
+  return {good, out.str()};
+}
+
+// One table for the process, so these tests run in this order.
+TEST(Check, WithNothingFromOutsideItSaysSo) {
+  std::ostringstream out;
+  EXPECT_THROW(run_check(small(), out), Error);
+}
+
+TEST(Check, ARightKernelPassesAndItsRefusalsAreTold) {
+  ops::add_cpu_kernel("swiglu",
+                      ops::to_cpu_kernel({.name = "mine",
+                                          .accepts = only_f32,
+                                          .items = elements,
+                                          .run = [](const ir::KernelArgs& args,
+                                                    const ir::OpInstance&) { swiglu(1, args); }}),
+                      "mine.cpp");
+  const auto [good, text] = check(small());
+  EXPECT_TRUE(good) << text;
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("kernels of mine.cpp for swiglu: the contract"),
+                  HasSubstr("kernels for swiglu in the run's graphs: mine of mine.cpp"),
+                  HasSubstr("float32, 2 rows of 48 (the run)"), HasSubstr("float32, 3 rows of 37"),
+                  HasSubstr("float32, 1 row of 1"), HasSubstr("bfloat16, 2 rows of 48 (the run)"),
+                  HasSubstr("kernel mine refuses: f32 only"), HasSubstr("max rel"),
+                  HasSubstr("units in the last place from stock: 0:"), HasSubstr("time "),
+                  HasSubstr("all within their tolerances")));
+}
+
+TEST(Check, AWrongBackwardKernelIsCaught) {
+  // The gradient of the gate, a tenth of a percent too large; the forward is left alone.
+  ops::add_cpu_kernel(
+      "swiglu_grad",
+      ops::to_cpu_kernel({.name = "wrong",
+                          .accepts = only_f32,
+                          .items = elements,
+                          .run =
+                              [](const ir::KernelArgs& args, const ir::OpInstance&) {
+                                for (int64_t i = args.begin; i < args.end; ++i) {
+                                  const float g = args.in[0].as<const float>()[i];
+                                  const float u = args.in[1].as<const float>()[i];
+                                  const float dy = args.in[2].as<const float>()[i];
+                                  const float s = 1 / (1 + std::exp(-g));
+                                  args.out[0].as<float>()[i] =
+                                      1.001F * dy * u * s * (1 + g * (1 - s));
+                                  args.out[1].as<float>()[i] = dy * g * s;
+                                }
+                              }}),
+      "wrong.cpp");
+  const auto [good, text] = check(small());
+  EXPECT_FALSE(good);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("FAULT: relative error"), HasSubstr("FAILED"),
+                    HasSubstr("kernels for swiglu_grad in the run's graphs: wrong of wrong.cpp")));
+}
+
+// ---- modules
+
+// silu(gate) * up, and silu(gate) again for the backward.
+template <int backward_percent>
+ir::OpDef gated_row(std::string_view name) {
+  return {
+      .name = name,
+      .infer =
+          [](std::span<const ir::Type> in, const ir::Attrs&) {
+            ops::expect_operands(in, {"gate", "up"});
+            ops::expect_same_types(in);
+            return std::vector<ir::Type>{in[0], in[0]};
+          },
+      .decompose = [](ir::Graph&, std::span<const ir::Value> in,
+                      const ir::Attrs&) -> std::vector<ir::Value> {
+        const ir::Value silu = ops::silu(in[0]);
+        return {silu * in[1], silu};
+      },
+      .vjp = [](const ir::VjpArgs& args) -> std::vector<ir::Value> {
+        // silu' = s + silu (1 - s), with the saved silu, in f32.
+        const ir::Value s = ops::logistic(ops::widen(args.inputs[0]));
+        const ir::Value silu = ops::widen(args.outputs[1]), dy = ops::widen(args.cotangents[0]);
+        const ir::Value dg = dy * ops::widen(args.inputs[1]) * (s + silu - silu * s);
+        return {ops::convert(ops::multiply(dg, backward_percent / 100.0), args.inputs[0].dtype()),
+                ops::convert(dy * silu, args.inputs[1].dtype())};
+      },
+      .shard = [](const ir::OpInstance&) { return std::string("tf,tf->tf,tf"); },
+      .samples = []() -> std::vector<ir::Sample> {
+        return {{.name = "f32",
+                 .inputs = {ops::uniform(DType::f32, {5, 7}), ops::uniform(DType::f32, {5, 7})}}};
+      },
+  };
+}
+const ir::OpDef kGated = gated_row<100>("check_test_gated");
+const ir::OpDef kWrong = gated_row<101>("check_test_wrong");
+const ir::OpDef kNoGradient{
+    .name = "check_test_no_gradient",
+    .infer = kGated.infer,
+    .cost = ops::cost_per_element(5),
+    .reference =
+        [](const ir::ReferenceArgs& args) {
+          for (size_t i = 0; i < args.in[0].size(); ++i)
+            args.out[0][i] = args.in[0][i] / (1 + std::exp(-args.in[0][i])) * args.in[1][i];
+        },
+};
+
+template <const ir::OpDef* op>
+struct GatedFeedForward : nn::FeedForward::Config {
+  nn::Value forward(nn::Trace& trace, nn::Value x_TD) const override {
+    const nn::Value gate = nn::call(trace, names->w1, *w1, x_TD);
+    const nn::Value up = nn::call(trace, names->w3, *w3, x_TD);
+    return nn::call(trace, names->w2, *w2, trace.graph().add(*op, {{gate, up}})[0]);
+  }
+};
+struct MyRoPE : nn::RopeFields {
+  nn::Value forward(nn::Trace& trace, nn::Value x_TNH) const override {
+    return rotate(trace, x_TNH, false);
+  }
+};
+// Wider than the model allows in odd batches.
+struct PickyRoPE : MyRoPE {
+  nn::Value forward(nn::Trace& trace, nn::Value x_TNH) const override {
+    nn::require_multiple("my_rope", "sequence length", trace.options().seq_len, 16);
+    return MyRoPE::forward(trace, x_TNH);
+  }
+};
+
+template <class Target, class To>
+void add_override(std::string_view name) {
+  config::override_registry().add<Target>(
+      name, {}, [](const Target& stock) { return derive<To>(stock); }, "check_test.cpp");
+}
+
+Outcome check_override(const std::string& name) {
+  static const bool registered = [] {
+    add_override<nn::FeedForward::Config, GatedFeedForward<&kGated>>("gated");
+    add_override<nn::FeedForward::Config, GatedFeedForward<&kWrong>>("wrong_backward");
+    add_override<nn::FeedForward::Config, GatedFeedForward<&kNoGradient>>("no_gradient");
+    for (const double beta : {0.95, 0.9})
+      config::override_registry().add<OptimizerConfig>(
+          beta == 0.95 ? "same_optimizer" : "other_optimizer", {},
+          [beta](const OptimizerConfig&) {
+            AdamW::Config made;
+            made.param_groups[0].optimizer_kwargs.betas = {0.9, beta};
+            return made;
+          },
+          "check_test.cpp");
+    add_override<nn::CosSinRoPE::Config, MyRoPE>("my_rope");
+    add_override<nn::CosSinRoPE::Config, PickyRoPE>("picky_rope");
+    return true;
+  }();
+  (void)registered;
+  TrainerConfig config = small();
+  config.override.imports = {name};
+  apply_overrides(config);
+  return check(config);
+}
+
+TEST(Check, ARotationMustNotChangeABit) {
+  const auto [good, text] = check_override("my_rope");
+  EXPECT_TRUE(good) << text;
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("override my_rope: model_spec.model.layers.0.attention.rope "
+                              "CosSinRoPE.Config -> MyRoPE"),
+                    HasSubstr("nodes alike"), HasSubstr("not a bit may differ"), HasSubstr("y0"),
+                    HasSubstr("dx0"), HasSubstr("max abs 0 "), HasSubstr("from stock: 0: 100 %")));
+}
+
+TEST(Check, LimitsThatTheRunKeepsAreNoFault) {
+  const auto [good, text] = check_override("picky_rope");
+  EXPECT_TRUE(good) << text;
+  EXPECT_THAT(text, HasSubstr("3 rows of 37: refused: my_rope requires a sequence length that is a "
+                              "multiple of 16, got 37"));
+}
+
+TEST(Check, AnOpWithSavedTensorsPassesWithTheGradientsOfParameters) {
+  const auto [good, text] = check_override("gated");
+  EXPECT_TRUE(good) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("d layers.0.feed_forward.w1.weight"), HasSubstr("dx0"),
+                          HasSubstr("tolerance 0.01")));
+}
+
+TEST(Check, AModuleWhoseBackwardIsWrongIsCaughtThoughItsForwardIsRight) {
+  const auto [good, text] = check_override("wrong_backward");
+  EXPECT_FALSE(good);
+  EXPECT_THAT(text, AllOf(HasSubstr("FAULT: relative error"), HasSubstr("1 of"),
+                          Not(testing::ContainsRegex("y0 [^\n]*FAULT"))));
+}
+
+TEST(Check, AnOptimizerIsComparedByItsUpdate) {
+  EXPECT_TRUE(check_override("same_optimizer").good);
+  const auto [good, text] = check_override("other_optimizer");
+  EXPECT_FALSE(good);
+  EXPECT_THAT(text, AllOf(HasSubstr("override other_optimizer: optimizer "),
+                          HasSubstr("step 3: new."), HasSubstr("FAULT")));
+}
+
+TEST(Check, AnOpWithoutAGradientIsNamed) {
+  const auto [good, text] = check_override("no_gradient");
+  EXPECT_FALSE(good);
+  EXPECT_THAT(text, HasSubstr("check_test_no_gradient has no gradient: the row has neither vjp nor "
+                              "decomposition"));
+}
+
+}  // namespace
+}  // namespace rhea::check

@@ -1,0 +1,88 @@
+// The text of a report.
+#include "rhea/check/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+namespace rhea::check {
+namespace {
+
+constexpr size_t kMostTensors = 12;  // of one answer
+
+// The number by which a tensor is judged.
+double error_of(const TensorAnswer& tensor) {
+  return tensor.other_error.value_or(tensor.difference.max_rel);
+}
+
+std::string line_of(const TensorAnswer& tensor) {
+  std::string line =
+      fmt::format("{:<34} {:<20} max abs {:<9.3g} max rel {:<9.3g}", tensor.name,
+                  ir::to_string(tensor.type), tensor.difference.max_abs, tensor.difference.max_rel);
+  if (tensor.other_error)
+    line +=
+        fmt::format(" from f64 {:.2g} (stock {:.2g})", *tensor.other_error, *tensor.stock_error);
+  if (!tensor.fault.empty()) line += "  FAULT: " + tensor.fault;
+  return line;
+}
+
+}  // namespace
+
+void Report::subject(const std::string& text) {
+  subject_ = text;
+  faults_ = 0;
+  out_ << text << '\n';
+}
+
+void Report::answer(std::string_view setting, const Question& question, const Answer& answer) {
+  const double allowed = tolerance(question);
+  const bool exact = question.exact && question.dtype == DType::f32;
+  out_ << fmt::format("  {}, {}{}\n", setting,
+                      exact ? "movement of data or rotation: not a bit may differ"
+                            : fmt::format("tolerance {:g}", allowed),
+                      answer.has_reference ? "" : "; too large for f64, compared with stock alone");
+  std::vector<TensorAnswer> tensors = answer.tensors;
+  std::ranges::stable_sort(tensors, [](const TensorAnswer& a, const TensorAnswer& b) {
+    return error_of(a) > error_of(b);
+  });
+  std::ranges::stable_partition(tensors, [](const TensorAnswer& t) { return !t.fault.empty(); });
+  const size_t shown = std::min(question.timed ? kMostTensors : size_t{1}, tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (i < shown || !tensors[i].fault.empty()) out_ << "    " << line_of(tensors[i]) << '\n';
+    if (!tensors[i].fault.empty()) ++faults_;
+  }
+  if (shown < tensors.size())
+    out_ << fmt::format("    and {} more that are closer\n", tensors.size() - shown);
+  for (const std::string& text : answer.faults) fault(text);
+  if (!question.timed) return;
+  if (const std::string ulps = answer.ulps.text(); !ulps.empty())
+    out_ << "    units in the last place from stock: " << ulps << '\n';
+  out_ << fmt::format("    time {:.4g} ms, stock {:.4g} ms\n", 1e3 * answer.other_seconds,
+                      1e3 * answer.stock_seconds);
+}
+
+void Report::note(std::string_view text) { out_ << "  " << text << '\n'; }
+
+void Report::fault(std::string_view text) {
+  ++faults_;
+  out_ << "    FAULT: " << text << '\n';
+}
+
+void Report::end_subject() {
+  ++subjects_;
+  if (faults_ > 0) failed_.push_back(subject_);
+  out_ << (faults_ > 0 ? "  FAILED\n" : "  ok\n");
+}
+
+bool Report::finish() {
+  if (failed_.empty()) {
+    out_ << fmt::format("rhea check: {} checked, all within their tolerances\n", subjects_);
+    return true;
+  }
+  out_ << fmt::format("rhea check: {} of {} FAILED\n", failed_.size(), subjects_);
+  for (const std::string& text : failed_) out_ << "  " << text << '\n';
+  return false;
+}
+
+}  // namespace rhea::check
