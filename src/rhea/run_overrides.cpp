@@ -4,6 +4,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/config/override.h"
+#include "rhea/config/override_imports.h"
 #include "rhea/plugin/loader.h"
 #include "rhea/plugin/toolchain.h"
 
@@ -45,6 +46,10 @@ void apply_overrides(TrainerConfig& config) {
       config::apply_overrides(config, section.imports, config::override_registry(), load);
   section.active = applied.names();
   section.applied = true;
+}
+
+void load_imports(const std::vector<std::string>& imports) {
+  config::resolve_imports(imports, config::override_registry(), load);
 }
 
 }  // namespace rhea

@@ -40,6 +40,7 @@ void find_asset(std::string& path) {
 config::ConfigRegistry run_registry() {
   config::ConfigRegistry registry = recipes::builtin_registry();
   registry.set_finder(plugin::find_runs);
+  registry.set_import_loader(load_imports);
   return registry;
 }
 

@@ -72,8 +72,9 @@ class Applier {
   Applier(TrainerConfig& config, Report& report)
       : config_(config), report_(report), index_(std::make_unique<OptionIndex>(config)) {}
 
-  std::vector<std::string> run(std::span<const std::string> args) {
-    const Words words = split_words(args, *index_, report_);
+  std::vector<std::string> run(std::span<const std::string> args, const ImportLoader& load) {
+    Words words = split_words(args, *index_, report_);
+    if (load) load_imports(words, load);
     // Alternatives first: they decide which options there are.
     for (const UnionWord& word : words.unions) apply(word);
     for (const OptionWord& word : words.options) apply(word);
@@ -84,6 +85,21 @@ class Applier {
   }
 
  private:
+  // Their files may register alternatives. A word whose files cannot be loaded is taken out.
+  void load_imports(Words& words, const ImportLoader& load) {
+    std::erase_if(words.options, [&](const OptionWord& word) {
+      if (word.path != "override.imports" || !word.value) return false;
+      try {
+        load(split_imports(*word.value));
+        return false;
+      } catch (const Error& error) {
+        report_.add(word.path, *word.value, error.what());
+        return true;
+      }
+    });
+    index_ = std::make_unique<OptionIndex>(config_);
+  }
+
   void apply(const UnionWord& word) {
     const Option* option = index_->find(word.section);
     const auto* slot = option ? std::get_if<SlotOption>(&option->kind) : nullptr;
@@ -299,8 +315,8 @@ std::optional<std::string> take(std::vector<std::string>& args, const std::strin
 }  // namespace
 
 std::vector<std::string> apply_options(std::span<const std::string> args, TrainerConfig& config,
-                                       Report& report) {
-  auto given = Applier(config, report).run(args);
+                                       Report& report, const ImportLoader& load) {
+  auto given = Applier(config, report).run(args, load);
   canonicalize(config);
   return given;
 }
@@ -334,7 +350,7 @@ CommandLine parse_command_line(std::span<const std::string> args, const ConfigRe
       report.add("", "", error.what());
     }
   }
-  line.given = apply_options(rest, line.config, report);
+  line.given = apply_options(rest, line.config, report, registry.import_loader());
   return line;
 }
 

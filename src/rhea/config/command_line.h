@@ -26,8 +26,9 @@ struct CommandLine {
 CommandLine parse_command_line(std::span<const std::string> args, const ConfigRegistry& registry);
 
 // Only the options, onto a config that is already there; spelling is made canonical. Returns the
-// paths of the options that were given.
+// paths of the options that were given. `load` gets what override.imports names before anything
+// else is read.
 std::vector<std::string> apply_options(std::span<const std::string> args, TrainerConfig& config,
-                                       Report& report);
+                                       Report& report, const ImportLoader& load = {});
 
 }  // namespace rhea::config

@@ -327,5 +327,41 @@ TEST(Help, NeedsNoModule) {
       "  qwen3_broken       throws\n");
 }
 
+// A loss of a user's file.
+struct HingeConfig : LossConfig {
+  double margin = 1;
+  void fields(Visitor& v) override { v("margin", margin, "distance that costs nothing"); }
+};
+
+TEST(Imports, WhatAFileRegistersIsKnownBeforeTheLineIsRead) {
+  ConfigRegistry registry = test_registry();
+  registry.set_import_loader([](const std::vector<std::string>& imports) {
+    EXPECT_EQ(imports, (std::vector<std::string>{"my.cpp", "other.cpp:x"}));
+    loss_words().add(loss_word<HingeConfig>("Hinged"), "my.cpp");
+  });
+  const CommandLine line = parse_command_line(
+      words("--module llama3 --config llama3_debugmodel loss:Hinged --loss.margin 2 "
+            "--override.imports my.cpp,other.cpp:x"),
+      registry);
+  EXPECT_TRUE(line.report.ok()) << line.report.text();
+  ASSERT_NE(line.config.loss.as<HingeConfig>(), nullptr);
+  EXPECT_EQ(line.config.loss.as<HingeConfig>()->margin, 2);
+  EXPECT_EQ(line.config.override.imports.size(), 2U);
+}
+
+TEST(Imports, AFileThatCannotBeLoadedIsOneOfTheProblems) {
+  ConfigRegistry registry = test_registry();
+  registry.set_import_loader(
+      [](const std::vector<std::string>&) { throw Error("broken.cpp has 3 errors"); });
+  const CommandLine line = parse_command_line(
+      words("--module llama3 --config llama3_debugmodel --override.imports broken.cpp "
+            "--training.stpes 3"),
+      registry);
+  ASSERT_EQ(line.report.problems.size(), 2U) << line.report.text();
+  EXPECT_EQ(to_string(line.report.problems[0]),
+            "override.imports = broken.cpp: broken.cpp has 3 errors");
+  EXPECT_TRUE(line.config.override.imports.empty()) << "nobody tries again";
+}
+
 }  // namespace
 }  // namespace rhea::config

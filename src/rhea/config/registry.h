@@ -27,11 +27,18 @@ class ConfigRegistry;
 using ModuleFinder =
     std::function<std::vector<ConfigEntry>(std::string_view name, const ConfigRegistry& registry)>;
 
+// Loads what override.imports names, so that the line may use the words that its files register;
+// throws Error where that cannot be.
+using ImportLoader = std::function<void(const std::vector<std::string>& imports)>;
+
 // Filled explicitly (recipes/registry.cpp), looked up by `--module` and `--config`.
 class ConfigRegistry {
  public:
   // Asked for the modules that are not registered; what it finds is kept.
   void set_finder(ModuleFinder finder) { finder_ = std::move(finder); }
+  // Called before the options of a line are read. Without one, imports wait for apply_overrides().
+  void set_import_loader(ImportLoader loader) { import_loader_ = std::move(loader); }
+  const ImportLoader& import_loader() const { return import_loader_; }
   // Throws Error where the module already has a function of that name.
   void add(std::string_view module, std::string_view function, ConfigFunction make,
            std::string_view help);
@@ -54,6 +61,7 @@ class ConfigRegistry {
   // Grows when the finder is asked; references to what is there stay valid.
   mutable std::deque<Module> modules_;
   ModuleFinder finder_;
+  ImportLoader import_loader_;
   std::map<std::string, std::string, std::less<>> aliases_;
 };
 
