@@ -1,11 +1,16 @@
 # Run as a script on every build (cmake -P): writes OUTPUT, the header that names this build for plugins. The id is a hash of
-# what a plugin is compiled against: the public headers below SOURCE_DIR, the version, the compiler and its flags. The file is
+# what a plugin is compiled against: the public headers of SOURCE_DIR, the version, the compiler and its flags. The file is
 # touched only when one of them changed.
-file(GLOB_RECURSE headers RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/src/rhea/*.h ${SOURCE_DIR}/recipes/*.h)
-list(SORT headers)
+cmake_policy(VERSION 3.25)
+include(${SOURCE_DIR}/cmake/PublicHeaders.cmake)
+rhea_public_headers(${SOURCE_DIR} headers)
 set(all "${VERSION}\n${COMPILER}\n${FLAGS}\n")
 foreach(header ${headers})
-  file(SHA256 ${SOURCE_DIR}/${header} hash)
+  set(file ${SOURCE_DIR}/src/${header})
+  if(header MATCHES "^recipes/")
+    set(file ${SOURCE_DIR}/${header})
+  endif()
+  file(SHA256 ${file} hash)
   string(APPEND all "${header} ${hash}\n")
 endforeach()
 string(SHA256 id "${all}")

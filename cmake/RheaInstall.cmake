@@ -1,6 +1,7 @@
 # The shared library, the program, and the installed package, so that an outside project says
 #   find_package(rhea REQUIRED)
 #   target_link_libraries(mine PRIVATE rhea::rhea)
+# rhea::program is the program, say for tests of a plugin.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -27,24 +28,26 @@ function(rhea_shared_library)
   add_executable(rhea_program ${CMAKE_SOURCE_DIR}/src/rhea/cli/main.cpp)
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(rhea_program PROPERTIES
-    OUTPUT_NAME rhea RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/rhea/cli
+    OUTPUT_NAME rhea EXPORT_NAME program RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/rhea/cli
     BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN;$ORIGIN/${bin_to_lib}")
   target_link_libraries(rhea_program PRIVATE rhea_shared rhea_options)
 endfunction()
 
 function(rhea_install_package)
   set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rhea)
-  install(TARGETS rhea_shared EXPORT rheaTargets
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(TARGETS rhea_shared rhea_program EXPORT rheaTargets
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT rheaTargets NAMESPACE rhea:: DESTINATION ${package_dir})
   configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/rheaConfig.cmake.in ${CMAKE_BINARY_DIR}/rheaConfig.cmake
     INSTALL_DESTINATION ${package_dir})
   write_basic_package_version_file(${CMAKE_BINARY_DIR}/rheaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES ${CMAKE_BINARY_DIR}/rheaConfig.cmake ${CMAKE_BINARY_DIR}/rheaConfigVersion.cmake DESTINATION ${package_dir})
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/rhea ${CMAKE_SOURCE_DIR}/recipes ${RHEA_GENERATED_INCLUDE_DIR}/rhea
-    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "test_*.h" EXCLUDE)
+  install(CODE "
+    set(SOURCE_DIR \"${CMAKE_SOURCE_DIR}\")
+    set(GENERATED_DIR \"${RHEA_GENERATED_INCLUDE_DIR}\")
+    set(INCLUDE_DIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
+    include(${CMAKE_SOURCE_DIR}/cmake/InstallHeaders.cmake)")
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/rhea)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
-  install(TARGETS rhea_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()

@@ -1,25 +1,12 @@
 // Runs of Llama 3.
-#include "rhea/models/llama3/llama3.h"
+#include "recipes/llama3.h"
 
 #include "recipes/recipes.h"
+#include "rhea/models/llama3/llama3.h"
 #include "rhea/models/registry.h"
 
 namespace rhea::recipes {
 namespace {
-
-TrainerConfig llama3_debugmodel() {
-  TrainerConfig c;
-  c.model_spec = models::llama3::model_registry("debugmodel");
-  c.optimizer = default_adamw(8e-4);
-  c.lr_scheduler.warmup_steps = 2;
-  c.lr_scheduler.decay_ratio = 0.8;
-  c.training.local_batch_size = 8;
-  c.training.seq_len = 2048;
-  c.training.steps = 10;
-  c.metrics.log_freq = 1;
-  c.validator.dataloader->dataset = "debug_text_validation";
-  return c;
-}
 
 // Published sizes: learning rate, warm-up, batch and length of the recipe table.
 TrainerConfig published(const char* flavor, double lr, int64_t warmup, int64_t batch, int64_t steps,
@@ -33,6 +20,22 @@ TrainerConfig published(const char* flavor, double lr, int64_t warmup, int64_t b
   c.training.seq_len = 8192;
   c.training.steps = steps;
   c.activation_checkpoint.mode = recompute;
+  return c;
+}
+
+}  // namespace
+
+TrainerConfig llama3_debugmodel() {
+  TrainerConfig c;
+  c.model_spec = models::llama3::model_registry("debugmodel");
+  c.optimizer = default_adamw(8e-4);
+  c.lr_scheduler.warmup_steps = 2;
+  c.lr_scheduler.decay_ratio = 0.8;
+  c.training.local_batch_size = 8;
+  c.training.seq_len = 2048;
+  c.training.steps = 10;
+  c.metrics.log_freq = 1;
+  c.validator.dataloader->dataset = "debug_text_validation";
   return c;
 }
 
@@ -52,14 +55,11 @@ TrainerConfig llama3_405b() {
   return c;
 }
 
-// The native model in the sizes of hf_assets_path/config.json.
 TrainerConfig llama3_from_config() {
   TrainerConfig c = llama3_debugmodel();
   c.model_spec = models::deferred_spec("llama3");
   return c;
 }
-
-}  // namespace
 
 void register_llama3(config::ConfigRegistry& registry) {
   registry.add("llama3", "llama3_debugmodel", llama3_debugmodel,

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Installs the build into a fresh prefix, then configures, builds and runs an outside project against it.
-# usage: install_test.sh BUILD_DIR OUTSIDE_SOURCE_DIR CXX_COMPILER
+# Installs the build into a fresh prefix, then configures, builds and runs outside projects against it.
+# usage: install_test.sh BUILD_DIR SOURCE_DIR CXX_COMPILER
 set -euo pipefail
-build=$1 outside=$2 compiler=$3
+build=$1 source=$2 compiler=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
 program_version=$("$work/prefix/bin/rhea" --version | head -n 1)
-cmake -S "$outside" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" >/dev/null
-cmake --build "$work/build"
+build_outside() {  # SOURCE_DIR BUILD_DIR
+  cmake -S "$1" -B "$2" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" >/dev/null
+  cmake --build "$2"
+}
+build_outside "$source/tests/install/outside" "$work/build"
 library_version=$("$work/build/outside")
 if [[ $program_version != "$library_version" || $library_version != rhea\ [0-9]* ]]; then
   echo "the installed program says '$program_version', the installed library '$library_version'"
@@ -19,3 +22,14 @@ if grep -rl "$build" "$work/prefix" --include='*.cmake'; then
   echo "the files above refer to the build folder: the package would break when it is moved"
   exit 1
 fi
+
+# Every installed header is whole: what it includes is installed too, and none needs a library that plugins do not have.
+(cd "$work/prefix/include" && find rhea recipes -name '*.h' | sort | sed 's/.*/#include "&"/') >"$work/all.cpp"
+"$compiler" -std=c++20 -fsyntax-only -I "$work/prefix/include" "$work/all.cpp"
+if "$compiler" -std=c++20 -M -I "$work/prefix/include" "$work/all.cpp" | grep -E 'nlohmann|spdlog|/CLI/|dnnl|/regex'; then
+  echo "installed headers include the files above: they cost every plugin compile time"
+  exit 1
+fi
+
+build_outside "$source/examples/out_of_tree" "$work/bigram"
+ctest --test-dir "$work/bigram" --output-on-failure

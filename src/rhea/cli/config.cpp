@@ -3,6 +3,7 @@
 
 #include "rhea/base/log.h"
 #include "rhea/cli/run_config.h"
+#include "rhea/complete_model.h"
 
 namespace rhea::cli {
 

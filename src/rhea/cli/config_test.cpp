@@ -7,6 +7,7 @@
 #include "recipes/recipes.h"
 #include "rhea/cli/dispatch.h"
 #include "rhea/cli/run_config.h"
+#include "rhea/complete_model.h"
 
 namespace rhea::cli {
 namespace {

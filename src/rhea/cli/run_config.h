@@ -10,10 +10,6 @@ namespace rhea::cli {
 // The built-in runs; a module of another name is looked for among the user's files.
 config::ConfigRegistry run_registry();
 
-// Sizes from config.json where the spec is deferred, and what the rules need to know of the model;
-// its problems are also those of words that name nothing and, with `reads_files`, of data files.
-std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool reads_files = true);
-
 // --module, --config and the options on top, checked for `world_size` ranks. Throws Error with all
 // problems; warnings are logged.
 TrainerConfig run_config(Args args, int64_t world_size);

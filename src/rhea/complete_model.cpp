@@ -1,0 +1,67 @@
+#include "rhea/complete_model.h"
+
+#include <filesystem>
+
+#include "rhea/base/error.h"
+#include "rhea/component_rules.h"
+#include "rhea/model_rules.h"
+#include "rhea/models/registry.h"
+#include "rhea/nn/moe.h"
+#include "rhea/run_overrides.h"
+
+namespace rhea {
+namespace {
+
+// Paths of a recipe begin with ./tests/assets and are meant from the root of the source tree.
+// Called from elsewhere, the program finds that root above its own file.
+void find_asset(std::string& path) {
+  namespace fs = std::filesystem;
+  if (!path.starts_with("./tests/assets/") || fs::exists(path)) return;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  for (fs::path folder = program.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    const fs::path candidate = (folder / path).lexically_normal();
+    if (!fs::exists(candidate, error)) continue;
+    path = candidate.string();
+    return;
+  }
+}
+
+}  // namespace
+
+std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool reads_files) {
+  config::ModelFacts facts;
+  find_asset(config.hf_assets_path);
+  find_asset(config.hf_model);
+  check_passes(config, facts.problems);
+  const char* step = "model_spec";
+  bool is_complete = false;
+  try {
+    models::complete_spec(config);
+    step = "override.imports";
+    apply_overrides(config);
+    is_complete = true;
+  } catch (const Error& error) {
+    facts.problems.push_back({step, "", error.what()});
+  }
+  check_components(config, reads_files, facts.problems);
+  if (!is_complete) return facts;
+  const nn::Decoder::Config& model = models::decoder(config.model_spec);
+  facts.n_layers = static_cast<int64_t>(model.layers.size());
+  facts.vocab_size = model.vocab_size();
+  if (model.layers.empty()) return facts;
+  const nn::TransformerBlock::Config& block = *model.layers.front();
+  if (const auto* attention = block.attention.as<nn::Attention::Config>()) {
+    facts.n_heads = attention->qkv_linear->n_heads;
+    facts.n_kv_heads = attention->qkv_linear->n_kv_heads;
+  }
+  facts.ffn_hidden_dim = block.feed_forward->hidden_dim();
+  for (const auto& layer : model.layers)
+    if (const auto* mixture = layer->feed_forward.as<nn::MoE::Config>())
+      facts.num_experts = mixture->router->num_experts;
+  check_model(config, facts.problems);
+  return facts;
+}
+
+}  // namespace rhea
