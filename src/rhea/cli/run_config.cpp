@@ -9,6 +9,7 @@
 #include "rhea/component_rules.h"
 #include "rhea/config/help.h"
 #include "rhea/plugin/loader.h"
+#include "rhea/run_overrides.h"
 
 namespace rhea::cli {
 
