@@ -7,6 +7,9 @@ namespace rhea::recipes {
 // 6M parameters on debug_text, 10 steps.
 TrainerConfig llama3_debugmodel();
 
+// The same model frozen, with adapters at every linear layer.
+TrainerConfig llama3_debugmodel_lora();
+
 // The published sizes on C4; 70B and above with tensor parallelism of 8 and full recomputation.
 TrainerConfig llama3_1b();
 TrainerConfig llama3_3b();

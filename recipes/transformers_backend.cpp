@@ -2,6 +2,7 @@
 #include "recipes/transformers_backend.h"
 
 #include "recipes/recipes.h"
+#include "rhea/models/converters/lora.h"
 #include "rhea/models/registry.h"
 
 namespace rhea::recipes {
@@ -44,6 +45,15 @@ TrainerConfig transformers_modeling_backend_full_moe() {
   return c;
 }
 
+// Adapters at the projections of attention; everything else keeps its published values.
+TrainerConfig transformers_modeling_backend_lora() {
+  TrainerConfig c = transformers_modeling_backend_full();
+  c.model_spec.converters = {LoRAConverter({.rank = 8, .alpha = 16, .target_modules = {"*att*"}})};
+  c.checkpoint.last_save_model_only = true;
+  c.checkpoint.last_save_in_hf = true;
+  return c;
+}
+
 TrainerConfig transformers_modeling_backend_debugmodel() {
   TrainerConfig c = debug_run(kDebugFolder);
   c.hf_overrides.dim = 256;
@@ -79,6 +89,8 @@ void register_transformers_backend(config::ConfigRegistry& registry) {
   registry.add(kModule, "transformers_modeling_backend_debugmodel_moe",
                transformers_modeling_backend_debugmodel_moe,
                "the same cut to 4 layers of 8 experts; by default a Qwen3 of this tree");
+  registry.add(kModule, "transformers_modeling_backend_lora", transformers_modeling_backend_lora,
+               "the model of hf_model or hf_assets_path, frozen, with LoRA at its attention");
   registry.add_alias("hf", kModule);
 }
 

@@ -15,6 +15,7 @@
 #include "rhea/components/checkpoint/hf_folder.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/tokenizer/tokenizer.h"
+#include "rhea/convert_adapters.h"
 #include "rhea/convert_native.h"
 #include "rhea/convert_source.h"
 #include "rhea/models/hf/config_json.h"
@@ -137,6 +138,7 @@ void convert(const ConvertOptions& options) {
   if (!options.module.empty()) models::find_family(options.module);
   check_new_folder(options.to);
   const fs::path to = folder_path(options.to);
+  if (options.only_adapters) return write_adapters(options, to);
   if (options.format == ConvertOptions::Format::hf) {
     const size_t num_tensors = write_hf(options, to);
     log::info("convert", "Wrote {} tensors to {}.", num_tensors, to.string());

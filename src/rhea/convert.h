@@ -23,6 +23,9 @@ struct ConvertOptions {
   std::filesystem::path hf_assets_path;
   checkpoint::ConfigSpelling spelling = checkpoint::ConfigSpelling::v5;
   uint64_t max_shard_bytes = 5'000'000'000;
+  // Of a native checkpoint with LoRA adapters: these alone, as PEFT stores them. Off: they are
+  // merged into the weights.
+  bool only_adapters = false;
   // Model family whose names a native checkpoint has; empty: Hugging Face's.
   std::string module;
 };

@@ -8,13 +8,13 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/hf_folder.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/quantized.h"
 #include "rhea/components/checkpoint/step_reader.h"
 #include "rhea/components/gguf/published.h"
 #include "rhea/components/safetensors/reader.h"
-#include "rhea/model_files.h"
 #include "rhea/models/flavor.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/models/registry.h"
@@ -131,11 +131,11 @@ ConvertSource from_gguf(const ConvertOptions& options) {
 
 // --- a step folder of our own
 
-// Native tensors are read whole; the parts of one follow each other often enough that the last few
-// are kept.
+// Native tensors are read whole, with their adapters merged in; the parts of one follow each other
+// often enough that the last few are kept.
 class NativeTensors {
  public:
-  explicit NativeTensors(const fs::path& folder) : reader_(folder) {}
+  explicit NativeTensors(const fs::path& folder) : reader_(folder), adapters_(reader_) {}
   const checkpoint::StepReader& reader() const { return reader_; }
 
   const std::vector<std::byte>& bytes(const std::string& name) const {
@@ -148,12 +148,16 @@ class NativeTensors {
     int64_t count = 1;
     for (const int64_t dim : stored.shape) count *= dim;
     data.resize(static_cast<size_t>(count * dtype_size(stored.dtype)));
-    reader_.read({name, stored.dtype, stored.shape, data.data()});
+    const checkpoint::NamedTensor tensor{name, stored.dtype, stored.shape, data.data()};
+    reader_.read(tensor);
+    if (const auto adapter = adapters_.set().of_weight(name))
+      checkpoint::merge_adapter(*adapter, tensor);
     return data;
   }
 
  private:
   checkpoint::StepReader reader_;
+  checkpoint::StoredAdapters adapters_;
   mutable std::vector<std::pair<std::string, std::vector<std::byte>>> kept_;
 };
 
@@ -173,15 +177,11 @@ void write_part(const std::vector<std::byte>& native, DType stored, const std::s
 
 ConvertSource from_native(const ConvertOptions& options, const ModelFolder& files) {
   const auto tensors = std::make_shared<const NativeTensors>(files.path);
-  const auto published = models::hf::parse_config(files.config_json, files.config_name);
-  const ModelSpec spec = models::make_spec(
-      files.family, models::kFromConfig,
-      models::build_published(files.family, published, files.config_name), "flex");
-  const checkpoint::KeyMap key_map = make_key_map(spec);
+  const checkpoint::KeyMap key_map = published_names(files);
   ConvertSource source;
   std::vector<std::string> without_key;
   for (const auto& [name, stored] : tensors->reader().manifest().tensors) {
-    if (checkpoint::is_optimizer_state(name)) continue;
+    if (checkpoint::is_optimizer_state(name) || checkpoint::is_adapter(name)) continue;
     const auto parts = key_map.to_hf(name, stored.shape);
     if (parts.empty()) without_key.push_back(name);
     for (const checkpoint::HfPart& part : parts) {
@@ -206,6 +206,14 @@ ConvertSource from_native(const ConvertOptions& options, const ModelFolder& file
 }
 
 }  // namespace
+
+checkpoint::KeyMap published_names(const ModelFolder& files) {
+  const auto published = models::hf::parse_config(files.config_json, files.config_name);
+  const ModelSpec spec = models::make_spec(
+      files.family, models::kFromConfig,
+      models::build_published(files.family, published, files.config_name), "flex");
+  return make_key_map(spec);
+}
 
 ConvertSource open_source(const ConvertOptions& options) {
   if (!fs::exists(options.from)) throw Error("{} does not exist", options.from.string());

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "rhea/components/checkpoint/key_map.h"
 #include "rhea/components/safetensors/export.h"
 #include "rhea/convert.h"
+#include "rhea/model_files.h"
 
 namespace rhea {
 
@@ -26,6 +28,9 @@ struct ConvertSource {
   // The texts of `folder`, in place of those that are there.
   void take_files(const std::filesystem::path& folder);
 };
+
+// The names that the tensors of a native checkpoint have in published files.
+checkpoint::KeyMap published_names(const ModelFolder& files);
 
 // Opens options.from. Throws Error naming what is wrong with it.
 ConvertSource open_source(const ConvertOptions& options);

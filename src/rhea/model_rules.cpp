@@ -11,6 +11,7 @@
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/train_step/optimizer_groups.h"
 #include "rhea/config/pattern.h"
 #include "rhea/models/hf/config_json.h"
@@ -108,7 +109,8 @@ void check_names(const TrainerConfig& config, const std::vector<nn::Parameter>& 
   std::vector<std::string> unnamed;
   for (const auto& parameter : parameters)
     for (const auto& part : parameter.parts)
-      if (!models::to_hf(rules, part.fqn)) unnamed.push_back(part.fqn);
+      if (!checkpoint::is_adapter(part.fqn) && !models::to_hf(rules, part.fqn))
+        unnamed.push_back(part.fqn);
   if (!unnamed.empty())
     add(problems, exports ? "checkpoint.last_save_in_hf" : "checkpoint.initial_load_in_hf", "true",
         fmt::format("{} has parameters without a Hugging Face name: {}", config.model_spec.name,

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "rhea/base/error.h"
+#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/registry.h"
 
@@ -105,7 +106,20 @@ checkpoint::KeyMap published_key_map(const nn::Decoder::Config& model) {
   return map;
 }
 
-checkpoint::KeyMap make_key_map(const ModelSpec& spec) {
+std::vector<checkpoint::Adapter> adapters_of(const nn::Decoder::Config& model) {
+  if (model.trainable.empty()) return {};  // adapters come with rules of what is frozen
+  ir::Graph graph;
+  nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
+  nn::logits(trace, model);
+  std::vector<checkpoint::Adapter> adapters;
+  for (const auto& adapter : trace.adapters())
+    adapters.push_back({adapter.module, adapter.rank, adapter.alpha, adapter.transposed});
+  return adapters;
+}
+
+namespace {
+
+checkpoint::KeyMap family_key_map(const ModelSpec& spec) {
   const auto& family = models::find_family(spec.name);
   const auto& model = models::decoder(spec);
   checkpoint::KeyMap map = published_key_map(model);
@@ -117,6 +131,19 @@ checkpoint::KeyMap make_key_map(const ModelSpec& spec) {
     return key && key->form == models::KeyForm::absent
                ? std::vector<checkpoint::HfPart>()
                : published_parts(rules, native, shape, head_dim);
+  };
+  return map;
+}
+
+}  // namespace
+
+checkpoint::KeyMap make_key_map(const ModelSpec& spec) {
+  checkpoint::KeyMap map = family_key_map(spec);
+  map.adapters = adapters_of(models::decoder(spec));
+  if (map.adapters.empty()) return map;
+  map.to_hf = [of_base = map.to_hf](const std::string& native, std::span<const int64_t> shape) {
+    return checkpoint::is_adapter(native) ? std::vector<checkpoint::HfPart>()
+                                          : of_base(native, shape);
   };
   return map;
 }

@@ -51,7 +51,9 @@ std::vector<checkpoint::HfPart> published_parts(std::span<const models::KeyRule>
                                                 std::span<const int64_t> shape, int64_t head_dim);
 // Of a model whose parameters have the names of published files.
 checkpoint::KeyMap published_key_map(const nn::Decoder::Config& model);
-// Of a run's model: the key rules of its family, where it has any.
+// The LoRA adapters of a model.
+std::vector<checkpoint::Adapter> adapters_of(const nn::Decoder::Config& model);
+// Of a run's model: the key rules of its family, where it has any, and its adapters.
 checkpoint::KeyMap make_key_map(const ModelSpec& spec);
 
 }  // namespace rhea

@@ -8,6 +8,7 @@
 #include "rhea/base/error.h"
 #include "rhea/base/machine_memory.h"
 #include "rhea/base/thread_pool.h"
+#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/step_reader.h"
@@ -25,17 +26,23 @@ using checkpoint::NamedTensor;
 
 using checkpoint::HfPart;
 
-// One tensor of a checkpoint into `targets`, one for each of the parts that it is published as.
+// One tensor of a checkpoint, with the adapter that it has there merged in, into `targets`, one for
+// each of the parts that it is published as.
 void read_tensor(const checkpoint::StepReader& reader, const std::string& native,
-                 const std::vector<int64_t>& shape, const std::vector<HfPart>& parts,
-                 const std::vector<const NamedTensor*>& targets) {
+                 const std::vector<int64_t>& shape, const checkpoint::AdapterSet& adapters,
+                 const std::vector<HfPart>& parts, const std::vector<const NamedTensor*>& targets) {
   const DType dtype = targets.front()->dtype;
+  const auto read = [&](const NamedTensor& tensor) {
+    reader.read(tensor);
+    if (const auto adapter = adapters.of_weight(native))
+      checkpoint::merge_adapter(*adapter, tensor);
+  };
   if (parts.size() == 1 && parts[0].rows.empty())
-    return reader.read({native, dtype, shape, targets[0]->data});
+    return read({native, dtype, shape, targets[0]->data});
   NamedTensor whole{native, dtype, shape};
   std::vector<std::byte> bytes(static_cast<size_t>(whole.num_bytes()));
   whole.data = bytes.data();
-  reader.read(whole);
+  read(whole);
   for (size_t i = 0; i < parts.size(); ++i) {
     const checkpoint::HfRows rows(parts[i], native, whole.num_bytes(), dtype_size(dtype));
     rows.for_each(parts[i], [&](int64_t hf, int64_t row) {
@@ -71,10 +78,11 @@ void import_native(const ModelFolder& files, const nn::Decoder::Config& decoder,
   const checkpoint::StepReader reader(files.path);
   const auto rules = models::find_family(files.family).key_rules;
   const int64_t head_dim = models::permuted_head_dim(decoder);
+  const checkpoint::StoredAdapters adapters(reader);
   std::map<std::string, const NamedTensor*> missing;
   for (const NamedTensor& target : targets) missing[target.name] = &target;
   for (const auto& [native, stored] : reader.manifest().tensors) {
-    if (checkpoint::is_optimizer_state(native)) continue;
+    if (checkpoint::is_optimizer_state(native) || checkpoint::is_adapter(native)) continue;
     std::vector<HfPart> parts = {{native, stored.shape}};
     if (models::to_hf(rules, native))
       parts = published_parts(rules, native, stored.shape, head_dim);
@@ -87,7 +95,7 @@ void import_native(const ModelFolder& files, const nn::Decoder::Config& decoder,
       found.push_back(target->second);
       missing.erase(target);
     }
-    read_tensor(reader, native, stored.shape, parts, found);
+    read_tensor(reader, native, stored.shape, adapters.set(), parts, found);
   }
   if (!missing.empty())
     throw Error("{} holds nothing for '{}'", files.path.string(), missing.begin()->first);

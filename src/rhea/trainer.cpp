@@ -63,7 +63,7 @@ ExitCode Trainer::train() {
   if (config_.checkpoint.create_seed_checkpoint) {
     checkpointer_->save_seed(
         model_tensors(*step_).tensors(),
-        state_map({.seed = seed_}, loader_->state(), config_, hf_config_json_));
+        state_map({.seed = seed_}, loader_->state(), config_, hf_config_json_, adapters_));
     return ExitCode::ok;
   }
   if (current_step_ < config_.training.steps)
@@ -251,7 +251,8 @@ void Trainer::save(checkpoint::SaveReason reason) {
   const Stopwatch watch(metrics_->times().checkpoint);
   const TrainState state{current_step_, schedule_step_, optimizer_step_, tokens_seen_, seed_};
   checkpointer_->save(current_step_, checkpoint_tensors(*step_).tensors(),
-                      state_map(state, loader_->state(), config_, hf_config_json_), reason);
+                      state_map(state, loader_->state(), config_, hf_config_json_, adapters_),
+                      reason);
 }
 
 ExitCode Trainer::stop_on_request(signals::StopRequest::Cause cause) {

@@ -69,6 +69,7 @@ class Trainer {
   int64_t accumulation_ = 1;
   int64_t global_batch_size_ = 0;
   double peak_flops_ = 0;
+  std::vector<checkpoint::Adapter> adapters_;
   std::string hf_config_json_;  // of an export, and of the checkpoints that rhea generate reads
   signals::StopSignals stop_signals_;
   signals::StopRequest stop_request_;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <random>
+#include <set>
 
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/log.h"
@@ -270,8 +271,10 @@ void Trainer::build_checkpointer() {
   const models::Family& family = models::find_family(config_.model_spec.name);
   if (family.config_json) hf_config_json_ = family.config_json(config_);
   folders.hf_config_json = hf_config_json_;
-  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(
-      config_.checkpoint, folders, make_key_map(config_.model_spec), pool_.get());
+  auto key_map = make_key_map(config_.model_spec);
+  adapters_ = key_map.adapters;
+  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(config_.checkpoint, folders,
+                                                             std::move(key_map), pool_.get());
 }
 
 double Trainer::measure_peak() {
@@ -321,9 +324,12 @@ void Trainer::load_checkpoint() {
     return;
   }
   log::info(kLog, "Weights: {}, loaded from {}", weights, loaded.path.string());
-  // Every load brings all weights; optimizer state that it does not bring stays zero.
+  // Optimizer state that a load does not bring stays zero.
   tensors.scatter();
   step_->parameters_changed();
+  const std::set<std::string> absent(loaded.absent.begin(), loaded.absent.end());
+  if (!absent.empty())
+    step_->initialise(seed_, [&](const std::string& fqn) { return absent.contains(fqn); });
   warn_of_overrides(saved_overrides(loaded.state), config_.override.active, loaded.path);
   current_step_ = loaded.source == checkpoint::Loaded::Source::resumed ? loaded.step : state.step;
   schedule_step_ = state.schedule_step;

@@ -6,6 +6,7 @@
 #include "rhea/base/error.h"
 #include "rhea/base/json_depth.h"
 #include "rhea/base/version.h"
+#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/config/json.h"
 #include "rhea/parameter_tensors.h"
 
@@ -48,18 +49,22 @@ StockTensors checkpoint_tensors(const train_step::TrainStep& step) {
 }
 
 checkpoint::StateMap state_map(const TrainState& state, const std::string& loader_state,
-                               const TrainerConfig& config, const std::string& hf_config_json) {
+                               const TrainerConfig& config, const std::string& hf_config_json,
+                               const std::vector<checkpoint::Adapter>& adapters) {
   using nlohmann::json;
-  return {{"train_state", json{{"step", state.step}, {"ntokens_seen", state.tokens_seen}}.dump()},
-          {"lr_scheduler", json{{"step", state.schedule_step}}.dump()},
-          {"optimizer", json{{"step", state.optimizer_step}}.dump()},
-          {"dataloader", loader_state},
-          {"rng", json{{"seed", state.seed.value_or(0)}}.dump()},
-          {"config", config::to_json(config, -1)},
-          {"overrides", json(config.override.active).dump()},
-          {"hf_config", hf_config_json},
-          {"mesh", R"({"pp": 1, "dp_replicate": 1, "dp_shard": 1, "cp": 1, "tp": 1, "ep": 1})"},
-          {"versions", json{{"rhea", std::string(version())}}.dump()}};
+  checkpoint::StateMap map = {
+      {"train_state", json{{"step", state.step}, {"ntokens_seen", state.tokens_seen}}.dump()},
+      {"lr_scheduler", json{{"step", state.schedule_step}}.dump()},
+      {"optimizer", json{{"step", state.optimizer_step}}.dump()},
+      {"dataloader", loader_state},
+      {"rng", json{{"seed", state.seed.value_or(0)}}.dump()},
+      {"config", config::to_json(config, -1)},
+      {"overrides", json(config.override.active).dump()},
+      {"hf_config", hf_config_json},
+      {"mesh", R"({"pp": 1, "dp_replicate": 1, "dp_shard": 1, "cp": 1, "tp": 1, "ep": 1})"},
+      {"versions", json{{"rhea", std::string(version())}}.dump()}};
+  if (!adapters.empty()) map.emplace("adapters", checkpoint::adapters_text(adapters));
+  return map;
 }
 
 std::vector<std::string> saved_overrides(const checkpoint::StateMap& map) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "rhea/components/checkpoint/key_map.h"
 #include "rhea/components/checkpoint/named_tensor.h"
 #include "rhea/components/train_step/train_step.h"
 #include "rhea/config/trainer_config.h"
@@ -26,7 +27,8 @@ struct TrainState {
   std::optional<uint64_t> seed = {};
 };
 checkpoint::StateMap state_map(const TrainState& state, const std::string& loader_state,
-                               const TrainerConfig& config, const std::string& hf_config_json);
+                               const TrainerConfig& config, const std::string& hf_config_json,
+                               const std::vector<checkpoint::Adapter>& adapters);
 // Names of overrides that were active when `map` was saved. Throws Error where they cannot be read.
 std::vector<std::string> saved_overrides(const checkpoint::StateMap& map);
 // Throws Error naming the part that cannot be read; an absent part leaves its fields alone.

@@ -37,6 +37,10 @@ int cmd_convert(Args args) {
   app.add_option("--module", options.module,
                  "native: the family whose names the checkpoint gets (llama3, qwen3); default: "
                  "transformers_modeling_backend");
+  app.add_flag(
+      "--only_adapters,--only-adapters", options.only_adapters,
+      "of a checkpoint with LoRA: the adapters alone, as PEFT stores them; without it they "
+      "are merged into the weights");
   if (const auto done = parse(app, args)) return *done;
   options.format = format == "hf" ? ConvertOptions::Format::hf : ConvertOptions::Format::native;
   if (!dtype.empty()) options.export_dtype = parse_dtype(dtype);
@@ -44,6 +48,8 @@ int cmd_convert(Args args) {
   options.max_shard_bytes = parse_size(shard_size);
   if (!options.module.empty() && options.format == ConvertOptions::Format::hf)
     throw Error("--module names the family of a native checkpoint; it needs --format native");
+  if (options.only_adapters && options.format != ConvertOptions::Format::hf)
+    throw Error("--only_adapters writes the files of PEFT; it needs --format hf");
   convert(options);
   return 0;
 }

@@ -186,7 +186,8 @@ Value plain_head_weight(Trace& trace, const Decoder::Config& model) {
 Value head_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD) {
   if (!w_VD.valid())
     return capped(model, ops::convert(call(trace, "", *model.lm_head, h_TD), DType::f32));
-  return finished(trace, model, ops::convert(ops::linear(h_TD, w_VD), DType::f32));
+  const Value z_TV = model.lm_head->adapted(trace, h_TD, ops::linear(h_TD, w_VD));
+  return finished(trace, model, ops::convert(z_TV, DType::f32));
 }
 
 Value logits(Trace& trace, const Decoder::Config& model) {

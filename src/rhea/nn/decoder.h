@@ -64,7 +64,9 @@ struct Decoder {
     std::string embedding_fqn() const;
     // The logits are a product and nothing after it.
     bool has_plain_head() const {
-      return !lm_head->replaced && !lm_head->bias && logit_softcap <= 0;
+      const Linear::Config& head = *lm_head;
+      const bool is_plain = typeid(head) == typeid(Linear::Config);
+      return is_plain && !head.replaced && !head.bias && logit_softcap <= 0;
     }
     // Longest row that the rotary and learned positions allow; 0 = any.
     int64_t max_positions() const;

@@ -36,6 +36,20 @@ int kernel_dtype(DType dtype) {
   }
 }
 
+void draw_uniform(void* data, DType dtype, int64_t count, double bound, uint64_t seed,
+                  std::string_view fqn) {
+  const RngKey key = rng_key(seed, fqn);
+  const auto scale = static_cast<float>(bound);
+  dispatch_dtype(dtype, [&]<class T>() {
+    auto* out = static_cast<T*>(data);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto words = philox(key, static_cast<uint64_t>(i / 4));
+      const auto number = static_cast<float>(words[static_cast<size_t>(i % 4)] >> 8);
+      out[i] = T(scale * (number * 0x1p-23F - 1.0F));
+    }
+  });
+}
+
 }  // namespace
 
 void initialise(void* data, DType dtype, int64_t count, const Init& init, uint64_t seed,
@@ -48,6 +62,7 @@ void initialise(void* data, DType dtype, int64_t count, const Init& init, uint64
     dispatch_dtype(dtype, [&]<class T>() { std::fill_n(static_cast<T*>(data), count, T(value)); });
     return;
   }
+  if (init.kind == Kind::uniform) return draw_uniform(data, dtype, count, init.std, seed, fqn);
   const bool cuts = init.kind == Kind::truncated_normal;
   RHEA_CHECK(init.std > 0 && (!cuts || init.cut > 0), "{}: std {}, cut {}", fqn, init.std,
              init.cut);

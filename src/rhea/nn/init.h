@@ -10,9 +10,9 @@
 namespace rhea::nn {
 
 struct Init {
-  enum class Kind : uint8_t { zeros, ones, normal, truncated_normal, constant };
+  enum class Kind : uint8_t { zeros, ones, normal, truncated_normal, constant, uniform };
   Kind kind = Kind::zeros;
-  double std = 0;  // constant: the value
+  double std = 0;  // constant: the value; uniform: the bound on both sides
   double cut = 0;  // truncated_normal: absolute bound on both sides
 
   static Init zeros() { return {}; }
@@ -22,6 +22,7 @@ struct Init {
     return {Kind::truncated_normal, std, cut};
   }
   static Init constant(double value) { return {Kind::constant, value, 0}; }
+  static Init uniform(double bound) { return {Kind::uniform, bound, 0}; }
   bool operator==(const Init&) const = default;
 };
 
@@ -30,7 +31,8 @@ struct Init {
 // same bits. The rule: with block = i / 64, word = i % 64 / 16 and lane = i % 16, element i is made
 // from two words of philox(rng_key(seed, fqn), 16 * block + lane, attempt): 0 and 1 for words 0 and
 // 1, 2 and 3 for the others, by Box-Muller in f32 (cosine in the even word, sine in the odd one).
-// A truncated value is the one of the first attempt that lies within the cut.
+// A truncated value is the one of the first attempt that lies within the cut. A uniform element i
+// is bound * (w * 2^-23 - 1) with w the upper 24 bits of word i % 4 of philox(key, i / 4).
 void initialise(void* data, DType dtype, int64_t count, const Init& init, uint64_t seed,
                 std::string_view fqn, ThreadPool& pool, Isa isa = active_isa());
 

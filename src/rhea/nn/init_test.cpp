@@ -48,6 +48,24 @@ TEST(Init, ElementsFollowTheRule) {
   }
 }
 
+TEST(Init, UniformFillsItsRange) {
+  const auto values = drawn(100000, Init::uniform(0.25));
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double v = static_cast<double>(values[i]);
+    ASSERT_LE(std::abs(v), 0.25);
+    sum += v;
+    squares += v * v;
+    if (i > 8) continue;
+    const uint32_t word = philox(rng_key(7, "layers.0.w"), i / 4)[i % 4] >> 8;
+    EXPECT_EQ(v, 0.25 * (static_cast<double>(word) * 0x1p-23 - 1)) << i;
+  }
+  const auto count = static_cast<double>(values.size());
+  EXPECT_NEAR(sum / count, 0, 0.002);
+  EXPECT_NEAR(squares / count, 0.25 * 0.25 / 3, 0.0005);
+  EXPECT_EQ(drawn(10, Init::uniform(0.25), Isa::plain, 3), drawn(10, Init::uniform(0.25)));
+}
+
 TEST(Init, BitsDependNeitherOnTheInstructionSetNorOnThreads) {
   // Ends inside a vector, and a cut that redraws a third of the elements.
   for (const Init& init : {Init::normal(1), Init::truncated_normal(1, 1)}) {

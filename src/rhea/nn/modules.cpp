@@ -7,7 +7,8 @@
 namespace rhea::nn {
 
 InitConfig::InitConfig(const Init& init) : std(init.std), cut(init.cut) {
-  constexpr const char* names[] = {"zeros", "ones", "normal", "truncated_normal", "constant"};
+  constexpr const char* names[] = {"zeros",    "ones",   "normal", "truncated_normal",
+                                   "constant", "uniform"};
   distribution = names[static_cast<int>(init.kind)];
 }
 
@@ -15,13 +16,14 @@ Init InitConfig::init() const {
   if (distribution == "zeros") return Init::zeros();
   if (distribution == "ones") return Init::ones();
   if (distribution == "constant") return Init::constant(std);
+  if (distribution == "uniform") return Init::uniform(std);
   return distribution == "normal" ? Init::normal(std) : Init::truncated_normal(std, cut);
 }
 
 void InitConfig::fields(Visitor& v) {
   v("distribution", distribution, "shape of the initial distribution",
-    one_of{"zeros", "ones", "normal", "truncated_normal", "constant"});
-  v("std", std, "standard deviation; the value of a constant");
+    one_of{"zeros", "ones", "normal", "truncated_normal", "constant", "uniform"});
+  v("std", std, "standard deviation; the value of a constant, the bound of uniform");
   v("cut", cut, "absolute bound of truncated_normal");
 }
 
@@ -32,6 +34,8 @@ Value Linear::Config::forward(Trace& trace, Value x) const {
   const Value b = ops::convert(trace.parameter("bias", {out_features}, Init::zeros()), x.dtype());
   return y + ops::broadcast_in_dim(b, y.shape(), {y.type().rank() - 1});
 }
+
+Value Linear::Config::adapted(Trace&, Value, Value y) const { return y; }
 
 void Linear::Config::fields(Visitor& v) {
   v("in_features", in_features, "columns of the weight");

@@ -31,6 +31,10 @@ struct Linear {
     bool bias = false;
     InitConfig init;
     virtual Value forward(Trace& trace, Value x) const;
+    // The layer that holds weight and bias: itself, unless it wraps one.
+    virtual const Config& base_layer() const { return *this; }
+    // `y`, the base layer's product of `x`, with what a wrapper adds to it.
+    virtual Value adapted(Trace& trace, Value x, Value y) const;
     void fields(Visitor& v) override;
   };
 };

@@ -23,13 +23,21 @@ void QKV::Config::fields(Visitor& v) {
 }
 
 QKV::Config::Result SplitQKV::Config::forward(Trace& trace, Value x_TD) const {
-  const std::array linears = {NamedLinear{names->wq, wq.operator->()},
-                              NamedLinear{names->wk, wk.operator->()},
-                              NamedLinear{names->wv, wv.operator->()}};
+  // What wraps a projection is added to its columns of the one product.
+  const std::array linears = {NamedLinear{names->wq, &wq->base_layer()},
+                              NamedLinear{names->wk, &wk->base_layer()},
+                              NamedLinear{names->wv, &wv->base_layer()}};
   if (fused && can_join(linears)) {
     const Value y = joined_linear(trace, names->wqkv, linears, x_TD);
-    return {heads(y, 0, n_heads), heads(y, q_rows(), n_kv_heads),
-            heads(y, q_rows() + kv_rows(), n_kv_heads)};
+    const auto part = [&](std::string_view name, const Linear::Config& linear, int64_t begin,
+                          int64_t count) {
+      if (&linear.base_layer() == &linear) return heads(y, begin, count);
+      const ir::Scope scope(trace.graph(), name);
+      const Value rows = ops::slice_dim(y, 1, begin, begin + count * head_dim);
+      return heads(linear.adapted(trace, x_TD, rows), 0, count);
+    };
+    return {part(names->wq, *wq, 0, n_heads), part(names->wk, *wk, q_rows(), n_kv_heads),
+            part(names->wv, *wv, q_rows() + kv_rows(), n_kv_heads)};
   }
   return {heads(call(trace, names->wq, *wq, x_TD), 0, n_heads),
           heads(call(trace, names->wk, *wk, x_TD), 0, n_kv_heads),

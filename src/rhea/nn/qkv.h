@@ -33,7 +33,8 @@ struct QKV {
 struct SplitQKV {
   // wq x, wk x, wv x. `fused`: one weight [(N+2K)H, D], rows q then k then v, so that one product
   // makes all three and its slices need no copy. Checkpoints hold the parts wq, wk, wv either way
-  // and initial weights are equal. A projection that is no plain Linear is never fused.
+  // and initial weights are equal. A projection that is no plain Linear, or a wrapper of one, is
+  // never fused.
   struct Config : QKV::Config {
     bool fused = true;
     Slot<Linear::Config> wq, wk, wv;

@@ -105,6 +105,10 @@ void Trace::balance(std::string_view bias, double coeff, Value experts_Tk) {
   balances_.push_back({name, coeff, ops::expert_order(counted_Tk, num_experts).counts_E});
 }
 
+void Trace::add_adapter(int64_t rank, double alpha, bool transposed) {
+  adapters_.push_back({graph_.scope_name(graph_.current_scope()), rank, alpha, transposed});
+}
+
 void Trace::observe(std::string_view kind, Value value) {
   observed_.push_back({std::string(kind), graph_.scope_name(graph_.current_scope()), value});
 }

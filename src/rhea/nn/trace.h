@@ -131,6 +131,17 @@ class Trace {
     Value counts_E;  // i32, of this microbatch
   };
 
+  // Says that the layer whose scope is open has an adapter, parameters lora_a.weight [rank, in] and
+  // lora_b.weight [out, rank] below it, which adds alpha / rank times their product to its weight
+  // ([in, out] when `transposed`).
+  void add_adapter(int64_t rank, double alpha, bool transposed);
+  struct Adapter {
+    std::string module;
+    int64_t rank = 0;
+    double alpha = 0;
+    bool transposed = false;
+  };
+
   // Marks a value that `rhea score` writes as "<kind>.<layer>", by the layer whose scope is open.
   void observe(std::string_view kind, Value value);
   struct Observed {
@@ -161,6 +172,7 @@ class Trace {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Parameter>& constants() const { return constants_; }
   const std::vector<Balance>& balances() const { return balances_; }
+  const std::vector<Adapter>& adapters() const { return adapters_; }
   const std::vector<Observed>& observed() const { return observed_; }
   // Things about the model that its user should hear of, each once.
   void note(std::string text);
@@ -180,6 +192,7 @@ class Trace {
   Value tokens_, positions_, cache_start_;
   std::vector<Parameter> parameters_, constants_;
   std::vector<Balance> balances_;
+  std::vector<Adapter> adapters_;
   std::vector<Observed> observed_;
   std::map<std::string, Value, std::less<>> compute_;  // FQN -> value in the compute dtype
   std::vector<ModuleCall>* calls_ = nullptr;

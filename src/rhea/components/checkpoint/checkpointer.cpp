@@ -9,9 +9,11 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/background_task.h"
 #include "rhea/components/checkpoint/folder_claim.h"
 #include "rhea/components/checkpoint/hf_weights.h"
+#include "rhea/components/checkpoint/peft.h"
 #include "rhea/components/checkpoint/source.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_reader.h"
@@ -91,6 +93,34 @@ struct Checkpointer::Impl {
                 fresh);
   }
 
+  static void log_new_adapters(const std::vector<std::string>& absent) {
+    std::vector<std::string> names;
+    std::ranges::copy_if(absent, std::back_inserter(names), is_adapter);
+    if (names.empty()) return;
+    constexpr size_t kListed = 10;
+    const size_t count = names.size();
+    names.resize(std::min(count, kListed));
+    log::info(kLog, "The base model has no adapters; {} tensors of theirs start fresh: {}{}.",
+              count, fmt::join(names, ", "), count > kListed ? ", ..." : "");
+  }
+
+  // Drops the adapters from `targets` when the checkpoint is one of the base model, and returns
+  // their names.
+  static std::vector<std::string> leave_out_adapters(const StepReader& reader,
+                                                     std::vector<NamedTensor>& targets) {
+    std::vector<std::string> absent;
+    const auto& stored = reader.manifest().tensors;
+    if (std::ranges::any_of(stored, [](const auto& entry) { return is_adapter(entry.first); }))
+      return absent;
+    std::erase_if(targets, [&](const NamedTensor& target) {
+      if (!is_adapter(target.name)) return false;
+      absent.push_back(target.name);
+      return true;
+    });
+    log_new_adapters(absent);
+    return absent;
+  }
+
   Loaded load_native(const fs::path& path, std::span<const NamedTensor> tensors,
                      Loaded::Source source, bool only_model) {
     const Stopwatch watch;
@@ -100,12 +130,16 @@ struct Checkpointer::Impl {
     const bool with_optimizer = !only_model && stored_full && !excluded("optimizer");
     std::vector<NamedTensor> targets(tensors.begin(), tensors.end());
     if (!with_optimizer) targets = model_only(tensors);
+    const std::vector<std::string> absent = source == Loaded::Source::initial
+                                                ? leave_out_adapters(reader, targets)
+                                                : std::vector<std::string>();
     reader.read_all(targets, [&](const std::string& name) {
       return with_optimizer || !is_optimizer_state(name);
     });
     Loaded loaded;
     loaded.source = source;
     loaded.path = path;
+    loaded.absent = absent;
     if (!only_model && stored_full) {
       for (const auto& [part, text] : reader.manifest().state) {
         if (!excluded(part)) loaded.state.emplace(part, text);
@@ -130,6 +164,21 @@ struct Checkpointer::Impl {
     } catch (const DamageError& error) {
       throw Error("{}{}", error.what(), previous_step_advice(folder, step.step));
     }
+  }
+
+  // Weights of the base model, and adapters where the folder holds these alone.
+  Loaded load_published(const fs::path& path, std::span<const NamedTensor> tensors) {
+    const bool only_adapters = is_peft_folder(path);
+    Loaded loaded = load_hf(only_adapters ? folders.hf_assets_path : path, tensors);
+    if (!only_adapters) {
+      log_new_adapters(loaded.absent);
+      return loaded;
+    }
+    const int64_t count = import_adapters(path, model_only(tensors), key_map);
+    log::info(kLog, "Loaded {} matrices of adapters from {}.", count, path.string());
+    std::erase_if(loaded.absent, is_adapter);
+    loaded.path = path;
+    return loaded;
   }
 
   Loaded load_hf(const fs::path& path, std::span<const NamedTensor> tensors) {
@@ -159,6 +208,7 @@ struct Checkpointer::Impl {
     Loaded loaded;
     loaded.source = Loaded::Source::initial;
     loaded.path = path;
+    loaded.absent = result.absent;
     return loaded;
   }
 
@@ -169,7 +219,7 @@ struct Checkpointer::Impl {
                              config.initial_load_path.has_value() || config.initial_load_in_hf))
       return resume(*step, tensors);
     if (config.initial_load_in_hf)
-      return load_hf(
+      return load_published(
           config.initial_load_path ? fs::path(*config.initial_load_path) : folders.hf_assets_path,
           tensors);
     if (config.initial_load_path) {
@@ -257,14 +307,15 @@ struct Checkpointer::Impl {
                 config.export_dtype, step);
       const DType dtype = parse_dtype(config.export_dtype);
       const std::vector<NamedTensor> model = model_only(tensors);
-      if (config.last_save_in_hf)
-        export_hf(
-            path, model, key_map,
-            {.folder = folders.hf_assets_path,
-             .weights = config.initial_load_in_hf ? config.initial_load_path.value_or("") : "",
-             .tokenizer = folders.tokenizer,
-             .config_json = folders.hf_config_json},
-            dtype);
+      if (config.last_save_in_hf && !key_map.adapters.empty() && !config.merge_adapters)
+        export_adapters(path, model, key_map, base_model(), dtype);
+      else if (config.last_save_in_hf)
+        export_hf(path, model, key_map,
+                  {.folder = folders.hf_assets_path,
+                   .weights = initial_weights(),
+                   .tokenizer = folders.tokenizer,
+                   .config_json = folders.hf_config_json},
+                  dtype);
       else
         write_step(path, {step, Manifest::Kind::model_only, model, state, dtype});
       log::info(kLog, "Wrote weights only to {}; {}.", path.string(),
@@ -272,6 +323,20 @@ struct Checkpointer::Impl {
                                       : "training cannot be resumed from them");
     }
     log::info(kLog, "Last step checkpoint completed in {:.2f}s", watch.seconds());
+  }
+
+  // The published folder that initial_load_path names; empty where it names none, or adapters
+  // alone.
+  fs::path initial_weights() const {
+    const bool named = config.initial_load_in_hf && config.initial_load_path;
+    const fs::path path = named ? *config.initial_load_path : "";
+    return is_peft_folder(path) ? "" : path;
+  }
+
+  // What adapter_config.json calls the model that the adapters belong to.
+  std::string base_model() const {
+    const fs::path path = initial_weights().empty() ? folders.hf_assets_path : initial_weights();
+    return fs::absolute(path).lexically_normal().string();
   }
 
   std::optional<fs::path> latest() const {

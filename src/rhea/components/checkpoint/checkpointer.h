@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rhea/components/checkpoint/key_map.h"
 #include "rhea/components/checkpoint/named_tensor.h"
@@ -35,6 +36,8 @@ struct Loaded {
   int64_t step = 0;
   StateMap state = {};
   std::filesystem::path path = {};
+  // Parameters that the source lacks though it was taken: they are to start as in a fresh run.
+  std::vector<std::string> absent = {};
 };
 
 enum class SaveReason {

@@ -2,9 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <cstring>
+#include <optional>
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/config_spelling.h"
 #include "rhea/components/checkpoint/hf_folder.h"
 #include "rhea/components/checkpoint/hf_rows.h"
@@ -19,10 +21,18 @@ namespace fs = std::filesystem;
 using safetensors::TensorSource;
 
 // One part of one parameter, made when its turn comes.
-TensorSource source_of(const NamedTensor& tensor, const HfPart& part, DType wanted) {
-  const DType dtype = export_dtype(part.name, tensor.dtype, wanted);
-  const HfRows rows(part, tensor.name, tensor.num_bytes(), dtype_size(tensor.dtype));
-  auto write = [tensor, part, dtype, rows](const safetensors::Sink& sink) {
+TensorSource source_of(const NamedTensor& stored, const HfPart& part, DType wanted,
+                       const std::optional<AdapterSet::Entry>& adapter) {
+  const DType dtype = export_dtype(part.name, stored.dtype, wanted);
+  const HfRows rows(part, stored.name, stored.num_bytes(), dtype_size(stored.dtype));
+  auto write = [stored, part, dtype, rows, adapter](const safetensors::Sink& sink) {
+    NamedTensor tensor = stored;
+    std::vector<std::byte> merged;
+    if (adapter) {
+      merged.assign(stored.bytes().begin(), stored.bytes().end());
+      tensor.data = merged.data();
+      merge_adapter(*adapter, tensor);
+    }
     std::span<const std::byte> native = tensor.bytes();
     std::vector<std::byte> picked;
     if (part.rows.empty()) require_finite(tensor);
@@ -43,12 +53,14 @@ TensorSource source_of(const NamedTensor& tensor, const HfPart& part, DType want
 std::vector<TensorSource> sources_of(std::span<const NamedTensor> tensors, const KeyMap& key_map,
                                      DType dtype) {
   std::vector<TensorSource> sources;
+  const AdapterSet adapters(key_map.adapters, tensors);
   std::vector<std::string> without_key;
   for (const NamedTensor& tensor : tensors) {
-    if (is_optimizer_state(tensor.name)) continue;
+    if (is_optimizer_state(tensor.name) || is_adapter(tensor.name)) continue;
     const auto parts = key_map.to_hf(tensor.name, tensor.shape);
     if (parts.empty()) without_key.push_back(tensor.name);
-    for (const HfPart& part : parts) sources.push_back(source_of(tensor, part, dtype));
+    for (const HfPart& part : parts)
+      sources.push_back(source_of(tensor, part, dtype, adapters.of_weight(tensor.name)));
   }
   if (!without_key.empty())
     log::warning("checkpoint", "Not in the export, because Hugging Face has no key for them: {}.",

@@ -7,6 +7,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/thread_pool.h"
+#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/key_report.h"
@@ -50,10 +51,14 @@ class Import {
     KeyReport report;
     bool head_missing = false;
     for (Job& job : jobs_) {
-      if (job.parts.empty()) result_.without_key.push_back(job.target->name);
+      if (job.parts.empty()) {
+        result_.absent.push_back(job.target->name);
+        if (!is_adapter(job.target->name)) result_.without_key.push_back(job.target->name);
+      }
       for (const HfPart& part : job.parts) {
         auto found = stored_.find(part.name);
         if (!found) {
+          result_.absent.push_back(job.target->name);
           report.missing.push_back(part.name);
           head_missing = head_missing || part.name == key_map_.head;
           continue;

@@ -29,8 +29,9 @@ struct ImportResult {
   int64_t num_mxfp4 = 0;                   // and in MXFP4
   std::vector<std::string> skipped = {};   // KeyMap::ignorable: tables, layers that are not trained
   std::vector<std::string> left_out = {};  // "name: why", of a load that is not strict
-  // Targets that Hugging Face has no key for: they keep their values.
+  // Targets that Hugging Face has no key for, adapters left out: they keep their values.
   std::vector<std::string> without_key = {};
+  std::vector<std::string> absent = {};  // all targets that were not filled
 };
 
 // Fills `targets` (model parameters only) from the weights in `folder`, converted with one
@@ -57,6 +58,7 @@ struct HfAssets {
 };
 
 // Writes the model parameters among `tensors` as folder `path`, atomically; floats in `dtype`.
+// Adapters of the key map are merged into the weights that they belong to.
 // Parameters without a Hugging Face key are listed in a warning. Throws as write_step does.
 void export_hf(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                const KeyMap& key_map, const HfAssets& assets, DType dtype);

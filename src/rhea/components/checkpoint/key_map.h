@@ -19,6 +19,15 @@ struct HfPart {
   std::vector<int64_t> rows = {};
 };
 
+// A linear layer with a LoRA adapter: alpha / rank * B A is added to the weight <module>.weight
+// ([in, out] when `transposed`), with A and B in <module>.lora_a.weight and <module>.lora_b.weight.
+struct Adapter {
+  std::string module;
+  int64_t rank = 0;
+  double alpha = 0;
+  bool transposed = false;
+};
+
 // Plain functions and data, so that a model folder can fill it from its rule table.
 struct KeyMap {
   // The parts that together make up `native` of this shape. Empty: the parameter has no Hugging
@@ -33,6 +42,8 @@ struct KeyMap {
   std::string head = "lm_head.weight";
   // Keys of old files that hold no parameter (rotary tables). Null: none.
   std::function<bool(const std::string& hf)> ignorable = nullptr;
+  // Their tensors have no Hugging Face key; files of a base model lack them, and so do checkpoints.
+  std::vector<Adapter> adapters = {};
 };
 
 // Names as they are: the models of models/hf keep Hugging Face's.

@@ -9,6 +9,7 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/output_folder.h"
 #include "rhea/components/checkpoint/manifest.h"
+#include "rhea/components/checkpoint/peft.h"
 #include "rhea/components/safetensors/reader.h"
 
 namespace rhea::checkpoint {
@@ -45,8 +46,8 @@ StepFolder inspect_step_folder(const fs::path& path) {
   found.path = path;
   const fs::path manifest_path = path / kManifestName;
   if (!fs::exists(manifest_path)) {
-    found.content = safetensors::Weights::exist(path) ? StepFolder::Content::hf
-                                                      : StepFolder::Content::incomplete;
+    const bool published = safetensors::Weights::exist(path) || is_peft_folder(path);
+    found.content = published ? StepFolder::Content::hf : StepFolder::Content::incomplete;
     return found;
   }
   found.content = StepFolder::Content::damaged;

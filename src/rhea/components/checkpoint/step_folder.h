@@ -12,7 +12,7 @@ struct StepFolder {
   enum class Content {
     full,        // resumable
     model_only,  // weights of a native model-only save or of a seed
-    hf,          // no manifest, but Hugging Face weights
+    hf,          // no manifest, but Hugging Face weights or PEFT adapters
     incomplete,  // no manifest, no weights
     damaged  // a manifest that cannot be read, or files that differ from it: `problem` says which
   };

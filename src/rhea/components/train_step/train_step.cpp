@@ -194,11 +194,17 @@ void TrainStep::bind(CpuExecutable& executable, const ir::Graph& graph) {
 }
 
 void TrainStep::initialise(uint64_t seed) {
+  initialise(seed, [](const std::string&) { return true; });
+}
+
+void TrainStep::initialise(uint64_t seed,
+                           const std::function<bool(const std::string& fqn)>& wanted) {
   const auto draw = [&](const nn::Parameter& parameter, const StateTensor& tensor) {
     const DType dtype = tensor.type.dtype;
     const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape[0];
     const int64_t row = rows == 0 ? 0 : ir::num_elements(parameter.shape) / rows;
     for (const auto& part : parameter.parts) {
+      if (!wanted(part.fqn)) continue;
       if (part.block) {
         // The stock tensor's bits, wherever they are stored.
         const int64_t elements = ir::num_elements(part.shape);

@@ -1,6 +1,7 @@
 // One rank's training step on the CPU: owns parameters, gradients and optimizer state, and runs the
 // step's graphs on them.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -74,6 +75,8 @@ class TrainStep {
   // Draws every parameter (frozen ones too) and constant from (seed, FQN of the part, element). The
   // optimizer's state is zero from the start.
   void initialise(uint64_t seed);
+  // The same for those parts alone whose FQN `wanted` names.
+  void initialise(uint64_t seed, const std::function<bool(const std::string& fqn)>& wanted);
   // To be called after parameters were written from outside.
   void parameters_changed();
 

@@ -16,6 +16,7 @@ struct CheckpointConfig : Config {
   bool last_save_model_only = true;
   bool last_save_in_hf = false;
   std::string export_dtype = "float32";
+  bool merge_adapters = false;
   int64_t keep_latest_k = 10;
   int64_t load_step = -1;
   std::vector<std::string> exclude_from_loading;
@@ -46,6 +47,9 @@ struct CheckpointConfig : Config {
     v("last_save_in_hf", last_save_in_hf, "the last save is a Hugging Face folder");
     v("export_dtype", export_dtype, "dtype of the last model-only save",
       one_of{"float16", "bfloat16", "float32"});
+    v("merge_adapters", merge_adapters,
+      "of a run with LoRA, the last save in Hugging Face form: the base weights with the adapters "
+      "merged in; off: the adapters alone, as PEFT stores them");
     v("keep_latest_k", keep_latest_k, "older checkpoints are removed; 0 = keep all");
     v("load_step", load_step, "step to load; -1 = the latest complete one", at_least(-1));
     v("exclude_from_loading", exclude_from_loading, "parts that start fresh",

@@ -17,10 +17,34 @@ void apply_converters(ModelSpec& spec);
 // The decoder in the slot that a converter is given. Throws Error naming the converter.
 nn::Decoder::Config& decoder_of(Slot<Config>& model, const ModelConverter& converter);
 
-// Calls `visit` with the FQN and the slot of every linear layer, in tree order: names as in
-// checkpoints. What `visit` puts into a slot is not walked. The weight-less head of a tied model is
-// not among them.
+// A linear layer of the tree, under its name in checkpoints.
+struct LinearNode {
+  const std::string& fqn;   // "model.layers.0.self_attn.q_proj"
+  const std::string& path;  // below the model's config, "layers.0.self_attn.q_proj"
+  SlotBase& slot;
+  bool is_head, is_tied_head;  // a tied head has no weight of its own
+  // Whether `text` is the end of the FQN, in whole segments, or a glob (with any of *?[) over the
+  // FQN, the path below the model or the full path.
+  bool matches(const std::string& text) const;
+};
+// In tree order. What `visit` puts into a slot is not walked.
 void for_each_linear(nn::Decoder::Config& model,
-                     const std::function<void(const std::string& fqn, SlotBase& slot)>& visit);
+                     const std::function<void(const LinearNode& node)>& visit);
+
+// What a converter did with the layers, for its last note.
+class Conversion {
+ public:
+  explicit Conversion(std::string converter) : converter_(std::move(converter)) {}
+  void convert() { ++converted_; }
+  void skip(const std::string& fqn, const std::string& reason);
+  // "LoRAConverter: 28 of 29 <what>; skipped: lm_head (reason)", up to 10 of them. Throws Error
+  // where nothing was converted.
+  void finish(std::vector<ConversionNote>& notes, const std::string& what) const;
+
+ private:
+  std::string converter_;
+  int64_t converted_ = 0;
+  std::vector<std::string> skipped_;
+};
 
 }  // namespace rhea::models

@@ -80,4 +80,10 @@ ModelSpec model_registry(std::string_view flavor, std::string_view attn_backend,
   return make_spec("llama3", flavor, build(sizes, rope), attn_backend);
 }
 
+ModelSpec model_registry(std::string_view flavor, Converters converters) {
+  ModelSpec spec = model_registry(flavor);
+  spec.converters = std::move(converters);
+  return spec;
+}
+
 }  // namespace rhea::models::llama3

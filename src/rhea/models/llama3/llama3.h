@@ -14,6 +14,8 @@ namespace rhea::models::llama3 {
 // `attn_backend`: flex, varlen and flex_flash mask documents, sdpa is plain causal.
 ModelSpec model_registry(std::string_view flavor, std::string_view attn_backend = "flex",
                          bool fuse_qkv = true);
+// With converters that rewrite it: model_registry("8B", {LoRAConverter({.rank = 16})}).
+ModelSpec model_registry(std::string_view flavor, Converters converters);
 
 // The native model in sizes that a config.json gives.
 nn::Decoder::Config build(const DecoderSizes& sizes, const nn::RopeFields& rope);

@@ -86,4 +86,10 @@ ModelSpec model_registry(std::string_view flavor, std::string_view attn_backend,
   return make_spec(flavor, chosen, flavor_rope(flavor), attn_backend);
 }
 
+ModelSpec model_registry(std::string_view flavor, Converters converters) {
+  ModelSpec spec = model_registry(flavor);
+  spec.converters = std::move(converters);
+  return spec;
+}
+
 }  // namespace rhea::models::qwen3

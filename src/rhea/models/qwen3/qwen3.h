@@ -17,6 +17,8 @@ namespace rhea::models::qwen3 {
 // an error here.
 ModelSpec model_registry(std::string_view flavor, std::string_view attn_backend = "flex",
                          bool fuse_qkv = true, std::string_view moe_comm_backend = "standard");
+// With converters that rewrite it: model_registry("8B", {LoRAConverter({.rank = 16})}).
+ModelSpec model_registry(std::string_view flavor, Converters converters);
 
 // A flavor in parts, for a model that has others: change them, then build.
 DecoderSizes flavor_sizes(std::string_view flavor);

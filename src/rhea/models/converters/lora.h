@@ -1,0 +1,32 @@
+// LoRA: trains low-rank adapters beside frozen linear layers.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rhea/config/model_converter.h"
+
+namespace rhea {
+
+struct LoRAOptions {
+  int64_t rank = 8;
+  double alpha = 16;
+  // Last segments of FQNs ("wq", "q_proj"), ends of several ("attention.wo"), or globs over whole
+  // FQNs ("layers.[0-3].*"). Empty: every linear layer, head and router gates too.
+  std::vector<std::string> target_modules;
+  double dropout = 0;
+};
+
+// y = W x + (alpha/rank) * B (A x). Everything but A and B is frozen, and a model behaves as before
+// until they have been trained. Names that match nothing are a warning; an Error where none does,
+// for a rank that is not positive and for dropout.
+struct LoRAConverter : ModelConverter, LoRAOptions {
+  LoRAConverter() = default;
+  explicit LoRAConverter(LoRAOptions options) : LoRAOptions(std::move(options)) {}
+
+  std::string name() const override { return "LoRAConverter"; }
+  void convert(Slot<Config>& model, std::vector<ConversionNote>& notes) const override;
+  void fields(Visitor& v) override;
+};
+
+}  // namespace rhea

@@ -1,0 +1,191 @@
+// LoRA against PEFT: updates of adapters from one start, the folder that PEFT reads, merged
+// weights; and against itself: nothing changes at the start, a resumed run keeps every bit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "rhea/base/log.h"
+#include "rhea/components/safetensors/reader.h"
+#include "tests/support/error_of.h"
+#include "tests/support/run.h"
+#include "tests/support/temp_folder.h"
+
+namespace rhea {
+namespace {
+
+namespace fs = std::filesystem;
+using safetensors::File;
+using support::Words;
+using testing::HasSubstr;
+
+const fs::path kGolden = RHEA_SOURCE_DIR "/tests/data/golden";
+
+std::vector<float> floats(const safetensors::TensorView& tensor) {
+  return safetensors::read_vector<float>(tensor);
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected,
+                 double tolerance, const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  double worst = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double d = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i]));
+    if (!(d <= worst)) worst = d;  // also a NaN
+  }
+  EXPECT_LE(worst, tolerance) << what;
+}
+
+class Lora : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    log::set_level(log::Level::error);
+    const auto ids = safetensors::read_vector<int64_t>(batch_.at("input_ids"));
+    const auto labels = safetensors::read_vector<int64_t>(batch_.at("labels"));
+    const auto& shape = batch_.at("input_ids").shape;
+    support::write_tokens(temp_.path() / "tokens.safetensors", {1, shape[0], shape[1]},
+                          std::vector<int32_t>(ids.begin(), ids.end()),
+                          std::vector<int32_t>(labels.begin(), labels.end()));
+  }
+
+  // A run of the golden model on its batch, constant rate, no clipping.
+  Words words(const std::string& config, const Words& more) const {
+    const auto& shape = batch_.at("input_ids").shape;
+    return support::join(
+        {"--module=hf", "--config=transformers_modeling_backend_" + config,
+         "--hf_assets_path=" + model_.string(), "--dataloader.dataset=tokens",
+         "--dataloader.dataset_path=" + (temp_.path() / "tokens.safetensors").string(),
+         fmt::format("--training.local_batch_size={}", shape[0]),
+         fmt::format("--training.seq_len={}", shape[1]), "--training.steps=6",
+         "--training.max_norm=1e30", "--training.mixed_precision_param=float32",
+         "--optimizer.param_groups.0.optimizer_kwargs.lr=1e-2", "--lr_scheduler.warmup_steps=0",
+         "--lr_scheduler.min_lr_factor=1", "--debug.seed=5", "--checkpoint.enable",
+         "--checkpoint.initial_load_in_hf", "--metrics.log_freq=1", "--metrics.peak_flops=1e12"},
+        more);
+  }
+  fs::path dump(const char* name) const { return temp_.path() / name; }
+
+  const support::TempFolder temp_{"lora"};
+  const fs::path model_ = kGolden / "models" / GetParam();
+  const fs::path adapters_ = kGolden / "lora" / GetParam();
+  const File batch_{model_ / "golden.safetensors"};
+};
+
+TEST_P(Lora, SixUpdatesOfPeftsAdaptersAndTheFolderThatItReads) {
+  const File golden(adapters_ / "golden.safetensors");
+  const auto from_adapters =
+      words("lora", {"--checkpoint.initial_load_path=" + adapters_.string()});
+  const auto run = support::train(from_adapters, dump("peft"));
+  const auto losses = safetensors::read_vector<double>(golden.at("losses"));
+  const auto norms = safetensors::read_vector<double>(golden.at("grad_norms"));
+  ASSERT_EQ(run.rows.size(), losses.size());
+  for (size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(run.rows[i].loss, losses[i], 2e-5) << "update " << i + 1;
+    EXPECT_NEAR(run.rows[i].grad_norm / norms[i], 1, 2e-5) << "update " << i + 1;
+  }
+
+  const fs::path exported = dump("peft") / "checkpoint/export/step-6";
+  const File written(exported / "adapter_model.safetensors");
+  const File start(adapters_ / "adapter_model.safetensors");
+  std::set<std::string> names, expected_names;
+  for (const auto& tensor : written.tensors()) names.insert(tensor.name);
+  for (const auto& tensor : start.tensors()) expected_names.insert(tensor.name);
+  EXPECT_EQ(names, expected_names);
+  for (const auto& tensor : written.tensors()) {
+    const auto& expected = golden.at("final." + tensor.name);
+    EXPECT_EQ(tensor.shape, expected.shape) << tensor.name;
+    expect_near(floats(tensor), floats(expected), 5e-5, tensor.name);
+  }
+  const auto config = nlohmann::json::parse(std::ifstream(exported / "adapter_config.json"));
+  const auto peft = nlohmann::json::parse(std::ifstream(adapters_ / "adapter_config.json"));
+  for (const char* field :
+       {"peft_type", "task_type", "r", "lora_alpha", "lora_dropout", "bias", "fan_in_fan_out",
+        "use_rslora", "use_dora", "rank_pattern", "alpha_pattern"})
+    EXPECT_EQ(config.at(field), peft.at(field)) << field;
+  EXPECT_EQ(config.at("base_model_name_or_path"), model_.string());
+  EXPECT_FALSE(fs::exists(exported / "model.safetensors"));
+
+  // What was exported is where another run goes on.
+  const auto again = support::train(
+      support::with_option(words("lora", {"--checkpoint.initial_load_path=" + exported.string()}),
+                           "--training.steps=1"),
+      dump("again"));
+  EXPECT_LT(again.rows.front().loss, run.rows.back().loss);
+}
+
+TEST_P(Lora, MergedExportIsTheTrainedFunction) {
+  const File golden(adapters_ / "golden.safetensors");
+  support::train(words("lora", {"--checkpoint.initial_load_path=" + adapters_.string(),
+                                "--checkpoint.merge_adapters"}),
+                 dump("merged"));
+  const fs::path exported = dump("merged") / "checkpoint/export/step-6";
+  const safetensors::Weights weights(exported), base(model_);
+  EXPECT_EQ(weights.names(), base.names());
+  for (const auto& tensor : golden.tensors()) {
+    if (!tensor.name.starts_with("merged.")) continue;
+    const std::string name = tensor.name.substr(7);
+    expect_near(floats(weights.at(name)), floats(tensor), 5e-5, name);
+    EXPECT_NE(floats(weights.at(name)), floats(base.at(name))) << name;
+  }
+  // The seventh loss of the run with adapters is the first of a plain run of the merged weights.
+  const auto seven = support::train(
+      support::with_option(words("lora", {"--checkpoint.initial_load_path=" + adapters_.string()}),
+                           "--training.steps=7"),
+      dump("seven"));
+  const auto plain = support::train(
+      support::with_option(words("full", {"--checkpoint.initial_load_path=" + exported.string()}),
+                           "--training.steps=1"),
+      dump("plain"));
+  EXPECT_NEAR(plain.rows[0].loss, seven.rows[6].loss, 5e-6);
+}
+
+TEST_P(Lora, TheFirstLossIsTheBasesAndOnlyAdaptersMove) {
+  const auto base =
+      support::train(support::with_option(words("full", {}), "--training.steps=1"), dump("base"));
+  const auto run = support::train(words("lora", {}), dump("lora"));
+  EXPECT_EQ(run.rows[0].loss, base.rows[0].loss);
+  EXPECT_LT(run.rows[5].loss, run.rows[0].loss);
+  const safetensors::Weights weights(model_);
+  int64_t frozen = 0, adapters = 0;
+  for (const auto& [name, bytes] : run.tensors) {
+    if (name.starts_with("optimizer.")) {
+      EXPECT_THAT(name, HasSubstr(".lora_"));
+    } else if (const auto* view = weights.find(name)) {
+      ++frozen;
+      EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), view->bytes.begin(), view->bytes.end()))
+          << name;
+    } else {
+      ++adapters;
+      EXPECT_THAT(name, HasSubstr(".lora_"));
+    }
+  }
+  EXPECT_EQ(frozen, static_cast<int64_t>(weights.names().size()));
+  EXPECT_GT(adapters, 0);
+}
+
+TEST_P(Lora, AResumedRunKeepsEveryBit) {
+  const auto whole = support::train(words("lora", {}), dump("whole"));
+  support::train(support::with_option(words("lora", {}), "--training.steps=3"), dump("parts"));
+  const auto rest = support::train(words("lora", {}), dump("parts"));
+  EXPECT_EQ(support::difference(rest.tensors, whole.tensors), "");
+  ASSERT_EQ(whole.rows.size(), 6U);
+  EXPECT_EQ(rest.rows.back(), whole.rows.back());
+}
+
+TEST_P(Lora, ABaseModelIsNotGivenAdapters) {
+  EXPECT_THAT(support::error_of([&] {
+                support::train(
+                    words("full", {"--checkpoint.initial_load_path=" + adapters_.string()}),
+                    dump("refused"));
+              }),
+              HasSubstr("holds LoRA adapters, but the run has none"));
+}
+
+const auto kNameOf = [](const auto& info) { return info.param; };
+INSTANTIATE_TEST_SUITE_P(All, Lora, testing::Values("qwen3", "gpt2"), kNameOf);
+
+}  // namespace
+}  // namespace rhea
