@@ -2,6 +2,7 @@
 #include "recipes/llama3.h"
 
 #include "recipes/recipes.h"
+#include "rhea/models/converters/float8.h"
 #include "rhea/models/converters/lora.h"
 #include "rhea/models/llama3/llama3.h"
 #include "rhea/models/registry.h"
@@ -46,6 +47,13 @@ TrainerConfig llama3_debugmodel_lora() {
   return c;
 }
 
+TrainerConfig llama3_debugmodel_float8() {
+  TrainerConfig c = llama3_debugmodel();
+  c.model_spec = models::llama3::model_registry(
+      "debugmodel", {Float8LinearConverter({.filter_fqns = {"lm_head"}})});
+  return c;
+}
+
 TrainerConfig llama3_1b() { return published("1B", 3e-4, 200, 4, 1000, "selective"); }
 TrainerConfig llama3_3b() { return published("3B", 3e-4, 200, 2, 1000, "selective"); }
 TrainerConfig llama3_8b() { return published("8B", 3e-4, 200, 1, 1000, "selective"); }
@@ -73,6 +81,8 @@ void register_llama3(config::ConfigRegistry& registry) {
                "6M parameters on debug_text, 10 steps");
   registry.add("llama3", "llama3_debugmodel_lora", llama3_debugmodel_lora,
                "the same with LoRA at every linear layer");
+  registry.add("llama3", "llama3_debugmodel_float8", llama3_debugmodel_float8,
+               "the same with its products in float8, emulated");
   registry.add("llama3", "llama3_1b", llama3_1b, "Llama 3.2 1B on C4");
   registry.add("llama3", "llama3_3b", llama3_3b, "Llama 3.2 3B on C4");
   registry.add("llama3", "llama3_8b", llama3_8b, "Llama 3 8B on C4");

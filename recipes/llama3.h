@@ -9,6 +9,8 @@ TrainerConfig llama3_debugmodel();
 
 // The same model frozen, with adapters at every linear layer.
 TrainerConfig llama3_debugmodel_lora();
+// Products of all linear layers but the head's in float8, emulated.
+TrainerConfig llama3_debugmodel_float8();
 
 // The published sizes on C4; 70B and above with tensor parallelism of 8 and full recomputation.
 TrainerConfig llama3_1b();

@@ -68,7 +68,7 @@ class Trainer {
   uint64_t seed_ = 0;
   int64_t accumulation_ = 1;
   int64_t global_batch_size_ = 0;
-  double peak_flops_ = 0;
+  std::optional<double> peak_flops_;  // none: no MFU
   std::vector<checkpoint::Adapter> adapters_;
   std::string hf_config_json_;  // of an export, and of the checkpoints that rhea generate reads
   signals::StopSignals stop_signals_;

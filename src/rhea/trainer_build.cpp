@@ -17,6 +17,7 @@
 #include "rhea/config/json.h"
 #include "rhea/config/validate.h"
 #include "rhea/model_files.h"
+#include "rhea/models/converters/convert.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/models/registry.h"
 #include "rhea/ops/peak.h"
@@ -208,8 +209,12 @@ void Trainer::build_model() {
   log::info(kLog, "{} {} programs: {}",
             compile_options(config_).interpret ? "Interpreting" : "Compiled", names.size(),
             fmt::join(names, ", "));
-  peak_flops_ = measure_peak();
-  log::info(kLog, "Peak FLOPS used for computing MFU: {:.3e}", peak_flops_);
+  if (models::is_quantized(config_.model_spec)) {
+    log::info(kLog, "MFU is not computed: products run in several formats");
+  } else {
+    peak_flops_ = measure_peak();
+    log::info(kLog, "Peak FLOPS used for computing MFU: {:.3e}", *peak_flops_);
+  }
   const auto& planned = step_->memory();
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
   log::info(kLog, "CPU memory usage for model: {:.2f}GiB({:.2f}%)", gib(planned.parameters),

@@ -10,6 +10,8 @@
 
 #include "rhea/base/log.h"
 #include "rhea/components/safetensors/reader.h"
+#include "rhea/convert.h"
+#include "rhea/score.h"
 #include "tests/support/error_of.h"
 #include "tests/support/run.h"
 #include "tests/support/temp_folder.h"
@@ -175,6 +177,33 @@ TEST_P(Lora, AResumedRunKeepsEveryBit) {
   EXPECT_EQ(rest.rows.back(), whole.rows.back());
 }
 
+TEST_P(Lora, OtherCommandsReadTheNativeCheckpoint) {
+  support::train(words("lora", {"--checkpoint.initial_load_path=" + adapters_.string()}),
+                 dump("run"));
+  const fs::path native = dump("run") / "checkpoint/step-6";
+  convert({.from = native, .to = dump("merged")});
+  convert({.from = native, .to = dump("alone"), .only_adapters = true});
+  const File alone(dump("alone") / "adapter_model.safetensors");
+  const File exported(dump("run") / "checkpoint/export/step-6/adapter_model.safetensors");
+  ASSERT_EQ(alone.tensors().size(), exported.tensors().size());
+  for (const auto& tensor : exported.tensors())
+    EXPECT_EQ(floats(alone.at(tensor.name)), floats(tensor)) << tensor.name;
+  const File golden(adapters_ / "golden.safetensors");
+  const safetensors::Weights merged(dump("merged"));
+  for (const auto& tensor : golden.tensors())
+    if (tensor.name.starts_with("merged."))
+      expect_near(floats(merged.at(tensor.name.substr(7))), floats(tensor), 5e-5, tensor.name);
+
+  ThreadPool pool(2);
+  const auto logits = [&](const fs::path& model, const char* output) {
+    score({.model = model, .input = model_ / "golden.safetensors", .output = dump(output)}, pool);
+    return floats(File(dump(output)).at("logits"));
+  };
+  const auto of_native = logits(native, "native.safetensors");
+  EXPECT_EQ(of_native, logits(dump("merged"), "merged.safetensors"));
+  EXPECT_NE(of_native, logits(model_, "base.safetensors"));
+}
+
 TEST_P(Lora, ABaseModelIsNotGivenAdapters) {
   EXPECT_THAT(support::error_of([&] {
                 support::train(
@@ -186,6 +215,53 @@ TEST_P(Lora, ABaseModelIsNotGivenAdapters) {
 
 const auto kNameOf = [](const auto& info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(All, Lora, testing::Values("qwen3", "gpt2"), kNameOf);
+
+// The rows of q and k lie in another order in native Llama 3 than in its files, and so do those of
+// B.
+TEST(NativeLora, AdaptersFollowTheRowsOfTheirWeights) {
+  log::set_level(log::Level::error);
+  const support::TempFolder temp("native_lora");
+  const std::vector<int32_t> ids(2 * 2 * 32, 7);
+  support::write_tokens(temp.path() / "tokens.safetensors", {2, 2, 32}, ids, ids);
+  const Words words = {"--module=llama3",
+                       "--dataloader.dataset=tokens",
+                       "--dataloader.dataset_path=" + (temp.path() / "tokens.safetensors").string(),
+                       "--training.local_batch_size=2",
+                       "--training.seq_len=32",
+                       "--training.steps=2",
+                       "--debug.seed=3",
+                       "--checkpoint.enable",
+                       "--metrics.peak_flops=1e12"};
+  support::train(
+      support::join(words, {"--config=llama3_debugmodel_lora", "--checkpoint.last_save_in_hf"}),
+      temp.path() / "lora");
+  support::train(
+      support::join(words, {"--config=llama3_debugmodel", "--checkpoint.create_seed_checkpoint"}),
+      temp.path() / "seed");
+  convert({.from = temp.path() / "lora/checkpoint/step-2", .to = temp.path() / "merged"});
+  convert({.from = temp.path() / "seed/checkpoint/step-0", .to = temp.path() / "base"});
+  const safetensors::Weights merged(temp.path() / "merged"), base(temp.path() / "base");
+  const File adapters(temp.path() / "lora/checkpoint/export/step-2/adapter_model.safetensors");
+  for (const std::string module :
+       {"model.layers.1.self_attn.q_proj", "model.layers.1.self_attn.v_proj", "lm_head"}) {
+    const std::string name = "base_model.model." + module;
+    const auto a = floats(adapters.at(name + ".lora_A.weight"));
+    const auto b = floats(adapters.at(name + ".lora_B.weight"));
+    auto expected = floats(base.at(module + ".weight"));
+    const auto rank = static_cast<size_t>(adapters.at(name + ".lora_A.weight").shape[0]);
+    const size_t in = a.size() / rank;
+    float largest = 0;
+    for (size_t r = 0; r < b.size() / rank; ++r)
+      for (size_t k = 0; k < rank; ++k)
+        for (size_t c = 0; c < in; ++c) {
+          const float delta = 2 * b[r * rank + k] * a[k * in + c];
+          expected[r * in + c] += delta;
+          largest = std::max(largest, std::abs(delta));
+        }
+    EXPECT_GT(largest, 1e-5F) << module;
+    expect_near(floats(merged.at(module + ".weight")), expected, 1e-6, module);
+  }
+}
 
 }  // namespace
 }  // namespace rhea

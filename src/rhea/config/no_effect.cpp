@@ -190,6 +190,13 @@ const std::array kRows = {
     Row{"checkpoint.last_save_model_only", without_saves},
     Row{"checkpoint.last_save_in_hf", without_saves},
     Row{"checkpoint.export_dtype", without_last_model},
+    Row{"checkpoint.merge_adapters",
+        [](const TrainerConfig& c) -> Reason {
+          if (c.model_spec.converters.empty()) return "the model has no LoRA adapters";
+          return c.checkpoint.last_save_in_hf ? without_last_model(c)
+                                              : "last_save_in_hf is off: adapters stay beside "
+                                                "the weights";
+        }},
     Row{"checkpoint.keep_latest_k", without_saves},
     Row{"checkpoint.enable_first_step_checkpoint", without_saves},
     Row{"checkpoint.async_mode", without_saves},

@@ -174,7 +174,8 @@ Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t nu
 
 Value plain_head_weight(Trace& trace, const Decoder::Config& model) {
   const auto& replaced = model.lm_head->replaced;
-  if (!replaced) return model.head_weight(trace);
+  const bool is_plain = typeid(model.lm_head->base_layer()) == typeid(Linear::Config);
+  if (!replaced) return is_plain || model.tie_word_embeddings ? model.head_weight(trace) : Value();
   if (model.tie_word_embeddings)
     throw Error(
         "Override '{}' replaces {}, which this model does not use: its head is the embedding's "

@@ -84,7 +84,8 @@ struct Decoder {
 // Sum over labels != -100 of the cross entropy, times batch.loss_scale: f32 scalar. `num_chunks` 0:
 // whole logits. Other losses: nn/losses.h.
 Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t num_chunks);
-// The head's weight; no value where the head is from outside: it makes the logits itself.
+// The head's weight; no value where the head is no plain layer or from outside: it makes the logits
+// itself.
 Value plain_head_weight(Trace& trace, const Decoder::Config& model);
 // Logits f32 [T, V] of hidden states and that weight; the head's scope must be open.
 Value head_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD);

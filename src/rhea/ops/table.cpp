@@ -13,6 +13,7 @@
 #include "rhea/ops/barrier/optimization_barrier.h"
 #include "rhea/ops/cluster/cluster.h"
 #include "rhea/ops/delta/delta.h"
+#include "rhea/ops/float8/float8.h"
 #include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/route/route.h"
@@ -79,6 +80,8 @@ constexpr const OpDef* kRows[] = {
     &kDynamicUpdateSlice,
     &kAttentionCached,
     &kDotGeneral,
+    &kRoundFloat8,
+    &kFloat8Linear,
     &kCausalConv,
     &kCausalConvGrad,
     &kGatedDeltaRule,

@@ -3,37 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "rhea/base/error.h"
-#include "rhea/components/train_step/train_step.h"
+#include "rhea/components/train_step/small_training.h"
 #include "rhea/models/converters/freeze.h"
 #include "rhea/models/model_size.h"
-#include "rhea/models/qwen3/qwen3.h"
 
 namespace rhea::train_step {
 namespace {
-
-constexpr int64_t kSeqLen = 32, kTokens = 64, kVocab = 96;
-
-nn::Decoder::Config small_model(bool tied = false) {
-  nn::CosSinRoPE::Config rope;
-  rope.dim = 16;
-  rope.max_position_embeddings = kSeqLen;
-  return models::qwen3::build({.dim = 32,
-                               .n_layers = 2,
-                               .n_heads = 4,
-                               .n_kv_heads = 2,
-                               .head_dim = 16,
-                               .hidden_dim = 48,
-                               .vocab_size = kVocab,
-                               .tied = tied,
-                               .fuse_qkv = true},
-                              rope);
-}
 
 nn::Decoder::Config frozen(nn::Decoder::Config model, const FreezeOptions& options,
                            std::vector<ConversionNote>* notes = nullptr) {
@@ -43,69 +22,13 @@ nn::Decoder::Config frozen(nn::Decoder::Config model, const FreezeOptions& optio
   return *slot.as<nn::Decoder::Config>();
 }
 
-StepOptions options_of(DType compute) {
-  StepOptions options;
-  options.trace = {.num_tokens = kTokens, .seq_len = kSeqLen, .compute_dtype = compute};
-  options.accumulates = true;
-  options.validates = true;
-  options.optimizer->param_groups = {ParamGroup()};
-  return options;
-}
-
-using Tensors = std::map<std::string, std::string>;  // name -> bytes
-
-void add(Tensors& to, std::span<const StateTensor> tensors) {
-  for (const auto& tensor : tensors)
-    to[tensor.name] = {static_cast<const char*>(tensor.data),
-                       static_cast<size_t>(ir::byte_size(tensor.type))};
-}
-
-struct Trained {
-  std::vector<double> losses;  // of every microbatch, then of the validation
-  double norm = 0;             // of the first step
-  Tensors start, gradients, end, state;
-  StepMemory memory;
-};
-
-Trained train(const nn::Decoder::Config& model, DType compute, int steps = 2) {
-  const auto options = options_of(compute);
-  ThreadPool pool(2);
-  TrainStep step(build_step_graphs(model, options), options.trace, {}, pool);
-  step.initialise(3);
-  Trained result;
-  result.memory = step.memory();
-  add(result.start, step.parameters());
-  add(result.start, step.frozen());
-  std::vector<int32_t> tokens(kTokens), labels(kTokens), positions(kTokens);
-  for (size_t t = 0; t < kTokens; ++t) {
-    tokens[t] = static_cast<int32_t>(t * 37 % kVocab);
-    labels[t] = static_cast<int32_t>((t * 53 + 7) % kVocab);
-    positions[t] = static_cast<int32_t>(t % kSeqLen);
-  }
-  const Batch batch{tokens.data(), labels.data(), positions.data()};
-  for (int k = 1; k <= steps; ++k) {
-    for (int microbatch = 0; microbatch < 2; ++microbatch)
-      result.losses.push_back(step.forward_backward(batch, 0.5 / kTokens));
-    const double norm = step.gradient_norm();
-    if (k == 1) {
-      result.norm = norm;
-      add(result.gradients, step.gradients());
-    }
-    step.update(k, std::vector<double>{1e-2}, 1);
-  }
-  result.losses.push_back(step.evaluate(batch, 1.0 / kTokens));
-  add(result.end, step.parameters());
-  add(result.end, step.frozen());
-  add(result.state, step.optimizer_state());
-  return result;
-}
-
 class Frozen : public testing::TestWithParam<DType> {};
 
 TEST_P(Frozen, ParametersKeepTheirBitsAndTheOthersGetTheSameGradients) {
-  const Trained all = train(small_model(), GetParam());
-  const Trained some = train(
-      frozen(small_model(), {.fqns = {"layers.0.*", "tok_embeddings.*", "*norm*"}}), GetParam());
+  const Trained all = train(small_model(), small_options(GetParam()));
+  const Trained some =
+      train(frozen(small_model(), {.fqns = {"layers.0.*", "tok_embeddings.*", "*norm*"}}),
+            small_options(GetParam()));
   EXPECT_EQ(some.start, all.start);
   EXPECT_EQ(some.losses[0], all.losses[0]);
   EXPECT_EQ(some.losses[1], all.losses[1]);
@@ -122,12 +45,8 @@ TEST_P(Frozen, ParametersKeepTheirBitsAndTheOthersGetTheSameGradients) {
     if (!has_gradient) continue;
     ++trained;
     EXPECT_TRUE(some.gradients.at("grad." + name) == all.gradients.at("grad." + name)) << name;
-    const std::string& gradient = some.gradients.at("grad." + name);
-    for (size_t i = 0; i < gradient.size(); i += sizeof(float)) {
-      float value = 0;
-      std::memcpy(&value, gradient.data() + i, sizeof value);
+    for (const float value : as_floats(some.gradients.at("grad." + name)))
       squares += static_cast<double>(value) * static_cast<double>(value);
-    }
   }
   EXPECT_GT(trained, 3U);
   EXPECT_EQ(some.gradients.size(), trained);
@@ -142,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(, Frozen, testing::Values(DType::f32, DType::bf16));
 
 TEST(FreezeConverter, OneOfThreeFusedProjections) {
   const auto model = frozen(small_model(), {.fqns = {"*.wk.weight", "*.wv.weight"}});
-  const Trained some = train(model, DType::f32);
+  const Trained some = train(model, small_options());
   const std::string qkv = "layers.1.attention.qkv_linear.";
   EXPECT_TRUE(some.gradients.contains("grad." + qkv + "wq.weight"));
   EXPECT_FALSE(some.gradients.contains("grad." + qkv + "wk.weight"));
@@ -172,7 +91,7 @@ TEST(FreezeConverter, RefusesToFreezeNothingAndEverything) {
   EXPECT_THROW(frozen(small_model(), {.fqns = {"layers.*"}, .except = {"*"}}), Error);
   const auto model = frozen(small_model(), {.fqns = {"*"}});
   try {
-    build_step_graphs(model, options_of(DType::f32));
+    build_step_graphs(model, small_options());
     ADD_FAILURE() << "a model without trained parameters was built";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("nothing to train"), std::string::npos);
@@ -181,17 +100,17 @@ TEST(FreezeConverter, RefusesToFreezeNothingAndEverything) {
 
 TEST(ModelSize, CountsWhatIsTrained) {
   const auto size = [](const nn::Decoder::Config& model) {
-    return models::model_size(
-        model, build_step_graphs(model, options_of(DType::f32)).all_parameters(), kSeqLen);
+    return models::model_size(model, build_step_graphs(model, small_options()).all_parameters(),
+                              kSmallSeqLen);
   };
   const auto all = size(small_model());
   EXPECT_EQ(all.num_trainable, all.num_parameters);
   // The table is in no product, the head is.
   const auto table = size(frozen(small_model(), {.fqns = {"tok_embeddings.weight"}}));
-  EXPECT_EQ(table.num_trainable, all.num_parameters - kVocab * 32);
+  EXPECT_EQ(table.num_trainable, all.num_parameters - kSmallVocab * 32);
   EXPECT_EQ(table.flops_per_token, all.flops_per_token);
   const auto head = size(frozen(small_model(), {.fqns = {"lm_head.weight"}}));
-  EXPECT_EQ(head.flops_per_token, all.flops_per_token - 2 * kVocab * 32);
+  EXPECT_EQ(head.flops_per_token, all.flops_per_token - 2 * kSmallVocab * 32);
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ struct CheckpointConfig : Config {
     v("export_dtype", export_dtype, "dtype of the last model-only save",
       one_of{"float16", "bfloat16", "float32"});
     v("merge_adapters", merge_adapters,
-      "of a run with LoRA, the last save in Hugging Face form: the base weights with the adapters "
-      "merged in; off: the adapters alone, as PEFT stores them");
+      "of a LoRA run: last_save_in_hf writes whole weights with the adapters merged in; off: the "
+      "adapters alone, as PEFT stores them");
     v("keep_latest_k", keep_latest_k, "older checkpoints are removed; 0 = keep all");
     v("load_step", load_step, "step to load; -1 = the latest complete one", at_least(-1));
     v("exclude_from_loading", exclude_from_loading, "parts that start fresh",

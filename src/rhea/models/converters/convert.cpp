@@ -26,6 +26,11 @@ void apply_converters(ModelSpec& spec) {
   spec.converters_applied = true;
 }
 
+bool is_quantized(const ModelSpec& spec) {
+  return std::ranges::any_of(spec.converters,
+                             [](const auto& converter) { return converter->quantizes(); });
+}
+
 nn::Decoder::Config& decoder_of(Slot<Config>& model, const ModelConverter& converter) {
   auto* decoder = model.as<nn::Decoder::Config>();
   if (decoder == nullptr)

@@ -14,6 +14,9 @@ namespace rhea::models {
 // naming both, and what a converter throws.
 void apply_converters(ModelSpec& spec);
 
+// Whether a converter of the spec computes products in another format.
+bool is_quantized(const ModelSpec& spec);
+
 // The decoder in the slot that a converter is given. Throws Error naming the converter.
 nn::Decoder::Config& decoder_of(Slot<Config>& model, const ModelConverter& converter);
 

@@ -1,5 +1,6 @@
 // Tile functions, and the loop over a tensor: load a tile as f32, apply, round, store.
 #include "rhea/ops/elementwise/tiles.h"
+#include "rhea/ops/float8/round.h"
 #include "rhea/ops/simd_math.h"
 
 namespace rhea::RHEA_ISA_NAMESPACE {
@@ -101,6 +102,12 @@ void tile_gelu(int64_t n, const float* const* in, float* out, const ir::Attrs& a
       n, in, out, [](f32x16 x) __attribute__((always_inline)) {
         return 0.5f * x * (1.0f + erf(x * 0.7071067812f));
       });
+}
+
+void tile_round_float8(int64_t n, const float* const* in, float* out, const ir::Attrs& attrs) {
+  const ops::Float8Format format = ops::kFloat8Formats[attrs.i64("format")];
+  const float* x = in[0];
+  for (int64_t i = 0; i < n; ++i) out[i] = ops::round_float8(x[i], format);
 }
 
 namespace {

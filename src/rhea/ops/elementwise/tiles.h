@@ -31,7 +31,8 @@
   X(select)                       \
   X(identity)                     \
   X(silu)                         \
-  X(gelu)
+  X(gelu)                         \
+  X(round_float8)
 // clang-format on
 
 #define RHEA_DECLARE_TILE(name) \

@@ -1,20 +1,18 @@
-// LoRA in native models: fused projections, the head, what is refused and what is said.
+// LoRA and float8 in native models: fused projections, the head, what is refused and what is said.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "rhea/base/error.h"
-#include "rhea/components/train_step/train_step.h"
+#include "rhea/components/train_step/small_training.h"
 #include "rhea/models/converters/convert.h"
+#include "rhea/models/converters/float8.h"
 #include "rhea/models/converters/freeze.h"
 #include "rhea/models/converters/lora.h"
-#include "rhea/models/qwen3/qwen3.h"
 
 namespace rhea::train_step {
 namespace {
@@ -22,69 +20,24 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int64_t kSeqLen = 32, kTokens = 64, kVocab = 96;
-
 ModelSpec small_spec(Converters converters, bool tied = false, bool fused = true) {
-  nn::CosSinRoPE::Config rope;
-  rope.dim = 16;
-  rope.max_position_embeddings = kSeqLen;
   ModelSpec spec;
   spec.name = "qwen3";
-  spec.model = models::qwen3::build({.dim = 32,
-                                     .n_layers = 2,
-                                     .n_heads = 4,
-                                     .n_kv_heads = 2,
-                                     .head_dim = 16,
-                                     .hidden_dim = 48,
-                                     .vocab_size = kVocab,
-                                     .tied = tied,
-                                     .fuse_qkv = fused},
-                                    rope);
+  spec.model = small_model(tied, fused);
   spec.converters = std::move(converters);
   models::apply_converters(spec);
   return spec;
 }
 
-struct Trained {
-  std::vector<double> losses;
-  std::map<std::string, std::vector<float>> start, end;
-  std::set<std::string> trained;
-};
+Trained train(const ModelSpec& spec, DType compute = DType::f32, int64_t chunks = 4) {
+  return train(*spec.model.as<nn::Decoder::Config>(), small_options(compute, chunks));
+}
 
-Trained train(const ModelSpec& spec, DType compute = DType::f32, int64_t chunks = 4,
-              int steps = 3) {
-  StepOptions options;
-  options.trace = {.num_tokens = kTokens, .seq_len = kSeqLen, .compute_dtype = compute};
-  options.num_loss_chunks = chunks;
-  options.optimizer->param_groups = {ParamGroup()};
-  ThreadPool pool(2);
-  TrainStep step(build_step_graphs(*spec.model.as<nn::Decoder::Config>(), options), options.trace,
-                 {}, pool);
-  step.initialise(3);
-  Trained run;
-  const auto keep = [&](std::map<std::string, std::vector<float>>& to) {
-    for (const auto& tensors : {step.parameters(), step.frozen()})
-      for (const auto& tensor : tensors) {
-        auto& values = to[tensor.name];
-        values.resize(static_cast<size_t>(ir::num_elements(tensor.type.shape)));
-        std::memcpy(values.data(), tensor.data, values.size() * sizeof(float));
-      }
-  };
-  keep(run.start);
-  for (const auto& tensor : step.parameters()) run.trained.insert(tensor.name);
-  std::vector<int32_t> tokens(kTokens), labels(kTokens), positions(kTokens);
-  for (size_t t = 0; t < kTokens; ++t) {
-    tokens[t] = static_cast<int32_t>(t * 37 % kVocab);
-    labels[t] = static_cast<int32_t>((t * 53 + 7) % kVocab);
-    positions[t] = static_cast<int32_t>(t % kSeqLen);
-  }
-  for (int k = 1; k <= steps; ++k) {
-    run.losses.push_back(
-        step.forward_backward({tokens.data(), labels.data(), positions.data()}, 1.0 / kTokens));
-    step.update(k, std::vector<double>{1e-2}, 1);
-  }
-  keep(run.end);
-  return run;
+// Names of what has a gradient.
+std::set<std::string> trained_names(const Trained& run) {
+  std::set<std::string> names;
+  for (const auto& [name, bytes] : run.gradients) names.insert(name.substr(5));
+  return names;
 }
 
 LoRAConverter lora(std::vector<std::string> targets = {}) {
@@ -101,21 +54,21 @@ TEST(LoRA, NothingChangesBeforeTheFirstUpdateAndOnlyAdaptersAfter) {
       EXPECT_LT(run.losses[2], run.losses[0]);
       for (const auto& [name, values] : run.start) {
         const bool adapter = name.find(".lora_") != std::string::npos;
-        EXPECT_EQ(run.trained.contains(name), adapter) << name;
+        EXPECT_EQ(trained_names(run).contains(name), adapter) << name;
         EXPECT_EQ(run.end.at(name) == values, !adapter) << name;
         if (!adapter) {
           EXPECT_EQ(values, base.start.at(name)) << name;
         }
       }
-      EXPECT_EQ(run.trained.size(), 2U * (2 * 7 + 1));
+      EXPECT_EQ(run.gradients.size(), 2U * (2 * 7 + 1));
     }
   }
 }
 
 TEST(LoRA, AStartsUniformAndBAtZero) {
-  const Trained run = train(small_spec({lora({"w2"})}), DType::f32, 4, 1);
-  const auto& a = run.start.at("layers.1.feed_forward.w2.lora_a.weight");
-  const auto& b = run.start.at("layers.1.feed_forward.w2.lora_b.weight");
+  const Trained run = train(small_spec({lora({"w2"})}));
+  const auto a = as_floats(run.start.at("layers.1.feed_forward.w2.lora_a.weight"));
+  const auto b = as_floats(run.start.at("layers.1.feed_forward.w2.lora_b.weight"));
   ASSERT_EQ(a.size(), 4U * 48);
   ASSERT_EQ(b.size(), 32U * 4);
   const double bound = 1 / std::sqrt(48.0);
@@ -129,11 +82,11 @@ TEST(LoRA, AStartsUniformAndBAtZero) {
 TEST(LoRA, FusedAndSeparateProjectionsTrainAlike) {
   const Trained fused = train(small_spec({lora({"wq", "wv"})}, true, true));
   const Trained separate = train(small_spec({lora({"wq", "wv"})}, true, false));
-  EXPECT_EQ(fused.trained, separate.trained);
+  EXPECT_EQ(trained_names(fused), trained_names(separate));
   for (size_t i = 0; i < fused.losses.size(); ++i)
     EXPECT_NEAR(fused.losses[i], separate.losses[i], 1e-6);
-  for (const auto& name : fused.trained) {
-    const auto &a = fused.end.at(name), &b = separate.end.at(name);
+  for (const auto& name : trained_names(fused)) {
+    const auto a = as_floats(fused.end.at(name)), b = as_floats(separate.end.at(name));
     for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-4) << name << " " << i;
   }
 }
@@ -184,13 +137,63 @@ TEST(LoRA, ConvertersApplyInTheirOrderAndOnce) {
       small_spec({lora({"wq"}), LoRAConverter({.rank = 2, .target_modules = {"wq", "wv"}}),
                   FreezeConverter({.fqns = {"layers.0.*"}})});
   models::apply_converters(spec);
-  const Trained run = train(spec, DType::f32, 4, 1);
+  const Trained run = train(spec);
   const std::string qkv = "layers.1.attention.qkv_linear.";
-  EXPECT_EQ(run.trained,
+  EXPECT_EQ(trained_names(run),
             (std::set<std::string>{qkv + "wq.lora_a.weight", qkv + "wq.lora_b.weight",
                                    qkv + "wv.lora_a.weight", qkv + "wv.lora_b.weight"}));
-  EXPECT_EQ(run.start.at(qkv + "wq.lora_a.weight").size(), 4U * 32);
-  EXPECT_EQ(run.start.at(qkv + "wv.lora_a.weight").size(), 2U * 32);
+  EXPECT_EQ(run.start.at(qkv + "wq.lora_a.weight").size(), 4U * 32 * sizeof(float));
+  EXPECT_EQ(run.start.at(qkv + "wv.lora_a.weight").size(), 2U * 32 * sizeof(float));
+}
+
+TEST(Float8, TrainsNearlyAsInFullPrecision) {
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    const Trained base = train(small_spec({}), compute, 0);
+    // In float8 the three projections have a weight each.
+    const Trained separate = train(small_spec({}, false, false), compute, 0);
+    for (const char* recipe : {"rowwise", "rowwise_with_gw_hp", "tensorwise"}) {
+      const Trained run =
+          train(small_spec({Float8LinearConverter({.recipe_name = recipe})}), compute, 0);
+      EXPECT_EQ(run.start, separate.start) << recipe;
+      ASSERT_EQ(run.losses.size(), base.losses.size());
+      EXPECT_NE(run.losses[0], base.losses[0]) << recipe << " computes in float8";
+      for (size_t i = 0; i < run.losses.size(); ++i)
+        EXPECT_NEAR(run.losses[i] / base.losses[i], 1, 0.05) << recipe << " " << i;
+      EXPECT_LT(run.losses.back(), run.losses.front());
+    }
+  }
+}
+
+TEST(Float8, IsTheBaseOfAdaptersAndComesBeforeThem) {
+  const Float8LinearConverter float8({.filter_fqns = {"lm_head"}});
+  const Trained base = train(small_spec({float8}));
+  const Trained run = train(small_spec({float8, lora({"wq", "w1"})}));
+  EXPECT_EQ(run.losses[0], base.losses[0]);
+  EXPECT_EQ(run.gradients.size(), 2U * 2 * 2);
+  try {
+    small_spec({lora({"wq", "w1"}), float8});
+    ADD_FAILURE() << "adapters before float8 were accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("Float8LinearConverter must come before LoRAConverter"));
+  }
+}
+
+TEST(Float8, SaysWhatItDid) {
+  const auto spec =
+      small_spec({Float8LinearConverter({.filter_fqns = {"feed_forward.w1", "no_such"}})}, true);
+  ASSERT_EQ(spec.conversion_notes.size(), 2U);
+  EXPECT_TRUE(spec.conversion_notes[0].is_warning);
+  EXPECT_EQ(spec.conversion_notes[0].text,
+            "Float8LinearConverter filter_fqns 'no_such' matches no linear layer");
+  EXPECT_EQ(spec.conversion_notes[1].text,
+            "Float8LinearConverter: 12 of 15 linear layers compute in float8 (recipe rowwise, "
+            "emulated); skipped: layers.0.feed_forward.w1 (filter feed_forward.w1), "
+            "layers.1.feed_forward.w1 (filter feed_forward.w1), lm_head (its weight is the "
+            "embedding's)");
+  EXPECT_TRUE(models::is_quantized(spec));
+  EXPECT_THROW(small_spec({Float8LinearConverter({.filter_fqns = {"auto_filter_small_kn"}})}),
+               Error);
+  EXPECT_THROW(small_spec({Float8LinearConverter({.recipe_name = "fast"})}), Error);
 }
 
 }  // namespace
