@@ -13,6 +13,8 @@ namespace rhea {
 
 void write_adapters(const ConvertOptions& options, const std::filesystem::path& to) {
   const ModelFolder files = find_model(options.from);
+  if (!files.is_native)
+    throw Error("{} is no checkpoint of rhea train, so it has no adapters", options.from.string());
   const checkpoint::StepReader reader(files.path);
   const checkpoint::StoredAdapters adapters(reader);
   checkpoint::KeyMap key_map = published_names(files);

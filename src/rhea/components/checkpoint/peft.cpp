@@ -10,6 +10,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/output_folder.h"
 #include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/key_report.h"
@@ -170,13 +171,14 @@ void export_adapters(const std::filesystem::path& path, std::span<const NamedTen
     needed += converted.size() + 512;
   }
   const json config = config_of(adapters, tensors, key_map, base_model);
-  require_space(path.parent_path(), needed);
-  make_step_folder(path, [&](const std::filesystem::path& temporary) {
+  require_space(path.parent_path(), needed, kFolderRemedy);
+  const auto fill = [&](const std::filesystem::path& temporary) {
     safetensors::Writer writer(temporary / kAdapterFile, specs, {{"format", "pt"}});
     for (size_t i = 0; i < values.size(); ++i) writer.write(i, values[i]);
     writer.finish();
     write_file_atomic(temporary / kAdapterConfigFile, config.dump(2) + "\n");
-  });
+  };
+  make_folder(path, fill, Existing::replace);
 }
 
 int64_t import_adapters(const std::filesystem::path& folder, std::span<const NamedTensor> tensors,
