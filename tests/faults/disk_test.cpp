@@ -17,7 +17,7 @@ TEST_F(Disk, AFailedWriteLeavesTheOlderCheckpoint) {
   const auto before = support::read_step(step_folder("full", 4));
   const auto outcome = run(words("full"), {.max_file_bytes = 500'000});
   EXPECT_EQ(outcome.code, kFull) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("rhea: error: cannot write "));
+  EXPECT_THAT(outcome.output, HasSubstr(": cannot write "));
   EXPECT_THAT(outcome.output, HasSubstr("step-6"));
   EXPECT_THAT(outcome.output, HasSubstr("bytes"));
   EXPECT_EQ(latest_step("full"), 4);
@@ -30,7 +30,7 @@ TEST_F(Disk, AFailedWriteInTheBackgroundEndsTheRunToo) {
   ASSERT_EQ(run(support::join(words("full", 4), async)).code, 0);
   const auto outcome = run(support::join(words("full"), async), {.max_file_bytes = 500'000});
   EXPECT_EQ(outcome.code, kFull) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("rhea: error: cannot write "));
+  EXPECT_THAT(outcome.output, HasSubstr(": cannot write "));
   EXPECT_EQ(latest_step("full"), 4);
   expect_whole("full");
 }
@@ -54,7 +54,7 @@ TEST_F(Disk, ALogThatFindsNoSpaceEndsTheRunWithTheSameCode) {
        {Words{}, Words{"--metrics.no_enable_jsonl", "--metrics.enable_tensorboard"}}) {
     const auto outcome = run(support::join(off, kind), {.max_file_bytes = 16'384});
     EXPECT_EQ(outcome.code, kFull) << outcome.output;
-    EXPECT_THAT(outcome.output, HasSubstr("rhea: error: cannot write "));
+    EXPECT_THAT(outcome.output, HasSubstr(": cannot write "));
   }
 }
 

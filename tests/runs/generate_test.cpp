@@ -14,7 +14,10 @@ class Trained : public RunTest {
                              more));
   }
   std::vector<float> logits(const fs::path& folder) {
-    const fs::path input = temp_.path() / "ids.safetensors", out = temp_.path() / "out.safetensors";
+    // Not beside a config.json: a folder of a model is never written to.
+    const fs::path results = temp_.path() / "results";
+    fs::create_directories(results);
+    const fs::path input = results / "ids.safetensors", out = results / "out.safetensors";
     const std::vector<int64_t> ids = {5, 17, 256, 99, 3, 1200, 8, 41};
     const std::vector<safetensors::TensorView> tensors = {
         {"input_ids", safetensors::ElementType::I64, {1, 8}, std::as_bytes(std::span(ids))}};

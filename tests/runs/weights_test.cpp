@@ -49,7 +49,10 @@ class Weights : public RunTest {
     return folder;
   }
   double loss(const fs::path& model, const std::string& golden) {
-    const fs::path out = temp_.path() / "scored.safetensors";
+    // Not beside a config.json: a folder of a model is never written to.
+    const fs::path results = temp_.path() / "results";
+    fs::create_directories(results);
+    const fs::path out = results / "scored.safetensors";
     score({.model = model, .input = kModels / golden / "golden.safetensors", .output = out}, pool_);
     return safetensors::read_vector<double>(safetensors::File(out).at("loss"))[0];
   }

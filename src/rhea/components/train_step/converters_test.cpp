@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rhea/base/error.h"
-#include "rhea/components/train_step/small_training.h"
+#include "rhea/components/train_step/test_training.h"
 #include "rhea/models/converters/convert.h"
 #include "rhea/models/converters/float8.h"
 #include "rhea/models/converters/freeze.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rhea/base/error.h"
-#include "rhea/components/train_step/small_training.h"
+#include "rhea/components/train_step/test_training.h"
 #include "rhea/models/converters/freeze.h"
 #include "rhea/models/model_size.h"
 
