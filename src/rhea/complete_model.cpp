@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "rhea/base/error.h"
+#include "rhea/base/log.h"
 #include "rhea/component_rules.h"
 #include "rhea/model_rules.h"
 #include "rhea/models/registry.h"
@@ -28,9 +29,19 @@ void find_asset(std::string& path) {
   }
 }
 
+void fit_length(TrainerConfig& config) {
+  const int64_t limit = models::decoder(config.model_spec).max_positions();
+  if (limit <= 0 || config.training.seq_len <= limit) return;
+  log::info("plan",
+            "Planning rows of {} tokens in the place of {}: the model has no more positions", limit,
+            config.training.seq_len);
+  config.training.seq_len = limit;
+}
+
 }  // namespace
 
-std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool reads_files) {
+std::optional<config::ModelFacts> complete_model(TrainerConfig& config,
+                                                 const CompleteOptions& options) {
   config::ModelFacts facts;
   find_asset(config.hf_assets_path);
   find_asset(config.hf_model);
@@ -45,8 +56,9 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool rea
   } catch (const Error& error) {
     facts.problems.push_back({step, "", error.what()});
   }
-  check_components(config, reads_files, facts.problems);
+  check_components(config, options.reads_files, facts.problems);
   if (!is_complete) return facts;
+  if (options.fits_length) fit_length(config);
   const nn::Decoder::Config& model = models::decoder(config.model_spec);
   facts.n_layers = static_cast<int64_t>(model.layers.size());
   facts.vocab_size = model.vocab_size();

@@ -9,6 +9,12 @@ namespace rhea {
 
 // Sizes from config.json where the spec is deferred, and what the rules need to know of the model;
 // its problems are also those of words that name nothing and, with `reads_files`, of data files.
-std::optional<config::ModelFacts> complete_model(TrainerConfig& config, bool reads_files = true);
+struct CompleteOptions {
+  bool reads_files = true;
+  // Rows are cut to what the model's positions allow, with a log line.
+  bool fits_length = false;
+};
+std::optional<config::ModelFacts> complete_model(TrainerConfig& config,
+                                                 const CompleteOptions& options = {});
 
 }  // namespace rhea

@@ -31,14 +31,25 @@ void add(Problems& problems, std::string path, std::string value, std::string re
   problems.push_back({std::move(path), std::move(value), std::move(reason), true});
 }
 
+// Which of the model's positions allow no longer row than `limit`.
+std::string_view set_by(const nn::Decoder::Config& model, int64_t limit) {
+  if (model.learned_positions &&
+      model.pos_embeddings->num_embeddings - model.position_offset == limit)
+    return "learned position embedding";
+  const auto has_alibi = [](const auto& layer) {
+    const auto* attention = layer->attention.template as<nn::Attention::Config>();
+    return attention != nullptr && attention->position_bias;
+  };
+  return std::ranges::any_of(model.layers, has_alibi) ? "ALiBi" : "attention RoPE";
+}
+
 void check_length(const TrainerConfig& config, const nn::Decoder::Config& model,
                   Problems& problems) {
   const int64_t limit = model.max_positions();
   if (limit <= 0 || config.training.seq_len <= limit) return;
   add(problems, "training.seq_len", std::to_string(config.training.seq_len),
-      fmt::format("Training sequence length {} exceeds attention RoPE maximum supported sequence "
-                  "length {}.",
-                  config.training.seq_len, limit));
+      fmt::format("Training sequence length {} exceeds {} maximum supported sequence length {}.",
+                  config.training.seq_len, set_by(model, limit), limit));
 }
 
 void check_groups(const OptimizerConfig& optimizer, const nn::Decoder::Config& model,

@@ -18,12 +18,8 @@ TEST_P(Sizes, PlanKnowsThePublishedCount) {
   const fs::path folder = fs::path(RHEA_SHARED_DIR "/data/configs") / name;
   if (!fs::exists(folder))
     GTEST_SKIP() << folder << " is absent; these configs are read from the shared data.";
-  const Words words = {"plan",
-                       "--module=hf",
-                       "--config=transformers_modeling_backend_full",
-                       "--hf_assets_path=" + folder.string(),
-                       "--training.seq_len=1024",
-                       "--training.local_batch_size=1"};
+  const Words words = {"plan", "--module=hf", "--config=transformers_modeling_backend_full",
+                       "--hf_assets_path=" + folder.string(), "--training.local_batch_size=1"};
   const Outcome outcome = run(words);
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr(fmt::format("  parameters           {}\n", parameters)));

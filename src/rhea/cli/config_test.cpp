@@ -1,4 +1,5 @@
 // `rhea config` over every in-tree run.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,6 +79,31 @@ TEST(PlanConfig, EveryFlavorCanBePlannedAnywhere) {
           plan_config(std::vector<std::string>{"--module", module, "--config", entry.name});
       EXPECT_EQ(c.parallelism.tensor_parallel_degree, 1) << entry.name;
     }
+}
+
+// Rows that nobody asks for are as long as the model allows; others are refused, with what allows
+// no more.
+TEST(PlanConfig, RowsAreAsLongAsTheModelAllows) {
+  const std::pair<const char*, const char*> kModels[] = {
+      {"gpt2", "learned position embedding"}, {"mpt", "ALiBi"}, {"llama", "attention RoPE"}};
+  for (const auto& [name, reason] : kModels) {
+    const std::vector<std::string> words = {
+        "--module", "transformers_modeling_backend", "--config",
+        "transformers_modeling_backend_full",
+        fmt::format("--hf_model={}/tests/data/golden/models/{}", RHEA_SOURCE_DIR, name)};
+    const int64_t limit = plan_config(words).training.seq_len;
+    EXPECT_LT(limit, 2048) << name;
+    auto longer = words;
+    longer.push_back(fmt::format("--training.seq_len={}", limit + 1));
+    try {
+      plan_config(longer);
+      ADD_FAILURE() << name << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(fmt::format(
+                                    "{} exceeds {} maximum supported sequence length {}", limit + 1,
+                                    reason, limit)));
+    }
+  }
 }
 
 TEST(RunConfig, EveryRunThatFitsOneRankIsAccepted) {

@@ -26,7 +26,10 @@ TrainerConfig run_config(Args args, int64_t world_size) {
 }
 
 TrainerConfig plan_config(Args args) {
-  const auto one_rank = [](TrainerConfig& config) {
+  const bool has_length = std::ranges::any_of(args, [](const std::string& word) {
+    return word.starts_with("--training.seq_len") || word.starts_with("--training.seq-len");
+  });
+  const auto one_rank = [&](TrainerConfig& config) {
     ParallelismConfig& p = config.parallelism;
     const config::Degrees alone;
     const bool parallel = p.data_parallel_replicate_degree != 1 ||
@@ -40,7 +43,7 @@ TrainerConfig plan_config(Args args) {
     p.context_parallel_degree = alone.cp;
     p.pipeline_parallel_degree = alone.pp;
     p.expert_parallel_degree = alone.ep;
-    return complete_model(config, /*reads_files=*/false);
+    return complete_model(config, {.reads_files = false, .fits_length = !has_length});
   };
   return config::load_or_throw(args, run_registry(), {.reads_files = false}, one_rank);
 }

@@ -14,8 +14,9 @@ config::ConfigRegistry run_registry();
 // problems; warnings are logged.
 TrainerConfig run_config(Args args, int64_t world_size);
 
-// The same for a plan of one rank, which reads no files: degrees of parallelism are set to 1, with
-// a log line that says so.
+// The same for a plan of one rank, which reads no files: degrees of parallelism are set to 1, and a
+// length of rows that the words do not ask for is cut to what the model allows, with log lines that
+// say so.
 TrainerConfig plan_config(Args args);
 
 // --help of such a command: `usage` and then every option with the values of the line as defaults.

@@ -19,6 +19,7 @@ struct HfOverridesConfig : Config {
   std::optional<int64_t> moe_intermediate_size;
   std::optional<int64_t> decoder_sparse_step;
   std::optional<bool> norm_topk_prob;
+  std::optional<std::string> attn_implementation;
   std::optional<std::string> attn_mask_type;
 
   void fields(Visitor& v) override {
@@ -37,6 +38,10 @@ struct HfOverridesConfig : Config {
     v("moe_intermediate_size", moe_intermediate_size, "width of one expert", at_least(1));
     v("decoder_sparse_step", decoder_sparse_step, "every which layer has experts", at_least(1));
     v("norm_topk_prob", norm_topk_prob, "the weights of a token's experts sum to 1");
+    v("attn_implementation", attn_implementation,
+      "whose attention of Transformers the model is that of, where they differ: Falcon's biases by "
+      "distance count twice in eager and once in sdpa; None: the file's, else eager",
+      one_of{"eager", "sdpa"});
     v("attn_mask_type", attn_mask_type,
       "block_causal: a token sees its own document only; causal: all before it in the row; None: "
       "block_causal",

@@ -89,8 +89,8 @@ nn::Alibi::Config read_alibi(Fields& fields, const DecoderSizes& sizes) {
   const bool twice = attention == "eager";
   if (twice)
     fields.warn(
-        "alibi: the biases are added twice, as Transformers' eager attention does; write "
-        "\"attn_implementation\": \"sdpa\" into config.json to have them once");
+        "alibi: the biases are added twice, as Transformers' eager attention does; "
+        "hf_overrides.attn_implementation=sdpa has them once");
   nn::Alibi::Config alibi;
   alibi.n_heads = sizes.n_heads;
   alibi.factor = (twice ? 2 : 1) / std::sqrt(static_cast<double>(sizes.head_dim));

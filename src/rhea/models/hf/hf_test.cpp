@@ -376,6 +376,23 @@ TEST(Table, WindowsAreNotNamedWithoutOne) {
   }
 }
 
+// Falcon's biases by distance, by option of the run or of the file.
+TEST(Table, FalconsBiasesCountAsOftenAsTheAttentionSays) {
+  json config = small("falcon");
+  config["alibi"] = true;
+  const auto factor = [&](std::optional<std::string> choice) {
+    HfOverridesConfig overrides;
+    overrides.attn_implementation = std::move(choice);
+    const auto model = decoder_of(config, overrides);
+    return attention(model).position_bias.as<nn::Alibi::Config>()->factor;
+  };
+  EXPECT_EQ(factor({}), 2 * factor("sdpa"));
+  EXPECT_EQ(factor("eager"), 2 * factor("sdpa"));
+  config["attn_implementation"] = "sdpa";
+  EXPECT_EQ(factor({}), factor("sdpa"));
+  EXPECT_EQ(factor("eager"), 2 * factor("sdpa"));
+}
+
 TEST(Table, DropoutIsAWarning) {
   json config = small("phi3");
   config["resid_pdrop"] = 0.1;

@@ -158,6 +158,7 @@ OverriddenConfig override_config(std::string_view json, std::string_view origin,
   editor.set(o.moe_intermediate_size, "moe_intermediate_size");
   editor.set(o.decoder_sparse_step, "decoder_sparse_step");
   editor.set(o.norm_topk_prob, "norm_topk_prob");
+  editor.set(o.attn_implementation, "attn_implementation");
   return editor.result(json);
 }
 
