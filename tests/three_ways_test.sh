@@ -22,8 +22,13 @@ count 'Training completed' 6
 # One model: the count of Transformers' definition and of the native one.
 count '^  parameters  *4022468096' 2
 count '^  parameters  *1906330624' 1
-count '\[Override\] gather_free_rope: model_spec\.model\.layers\.[0-3]\.attention\.rope' 4
-count '\[Override\] grouped_experts: model_spec\.model\.layers\.[0-3]\.moe\.routed_experts' 8
+count '\[Override\] gather_free_rope: model_spec\.model\.layers\.[0-3]\.attention\.rope' 8
+count '\[Override\] grouped_experts: model_spec\.model\.layers\.[0-3]\.moe\.routed_experts' 12
+# The check says so, too: no difference in float32 at any shape.
+count '^rhea check: [23] checked, all within their tolerances' 2
+sed -n '/^override gather_free_rope/,/^  bfloat16/p' "$work/log" > "$work/rotation"
+[ "$(grep -c 'max abs 0  *max rel 0 ' "$work/rotation")" -ge 6 ] || missing 'rows of the check of the rotation'
+if grep 'max abs' "$work/rotation" | grep -v 'max abs 0 '; then missing 'a difference of 0 in float32'; fi
 # The rotation is the stock one to the bit, the experts are to rounding.
 losses() { grep -oE '"loss_metrics/global_avg_loss": *[^,}]*' "$work/outputs/$1/metrics/rank_0.jsonl"; }
 [ "$(losses moe_qwen3_rope)" = "$(losses moe_qwen3_kernels)" ] ||

@@ -27,4 +27,6 @@ train --module $here/moe_qwen3.cpp --config moe_qwen3 --dump_folder outputs/moe_
   --override.imports $here/grouped_experts.cpp
 train --module $here/moe_qwen3.cpp --config moe_qwen3 --dump_folder outputs/moe_qwen3_rope \
   --override.imports $here/grouped_experts.cpp $here/my_rope.cpp
+rhea check --module $here/moe_qwen3.cpp --config moe_qwen3 --override.imports $here/my_rope.cpp
+rhea check --module $here/moe_qwen3.cpp --config moe_qwen3 --override.imports $here/grouped_experts.cpp
 plan --module $here/moe_qwen3.cpp --config moe_qwen3_wide
