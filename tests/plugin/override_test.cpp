@@ -99,6 +99,23 @@ TEST_F(OverrideFiles, AFileMeansAllOfItANameOnlyThat) {
   EXPECT_EQ(support::read_rows(folder() / "one"), support::read_rows(folder() / "stock"));
 }
 
+// A step runs long after the plugin was loaded, on threads of the pool.
+TEST_F(OverrideFiles, AnExceptionOfAKernelNamesFileAndLine) {
+  write("throws.cpp", R"(#include "rhea/plugin/plugin.h"
+RHEA_PLUGIN(p) {
+  p.cpu_kernel("rope", {.name = "throws",
+                        .items = [](const rhea::ir::OpInstance& op) { return op.in[0].shape[0]; },
+                        .run = [](const rhea::ir::KernelArgs&, const rhea::ir::OpInstance&) {
+                          throw rhea::Error("no number fits");  // line 6
+                        }});
+}
+)");
+  const Ended ended = train("throws", {"--override.imports", "throws.cpp"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("rhea: error: no number fits"), HasSubstr("throws.cpp:6")));
+}
+
 TEST_F(OverrideFiles, OneFileMayHoldRunsAndOverrides) {
   write("both.cpp", std::string(kKernels) + R"(
 rhea::TrainerConfig small() {

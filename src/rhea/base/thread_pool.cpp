@@ -79,6 +79,7 @@ struct ThreadPool::Impl {
         } catch (...) {
           const std::lock_guard lock(mutex);
           if (!failure) failure = std::current_exception();
+          for (Share& rest : shares) rest.next.store(rest.end, std::memory_order_relaxed);
         }
       }
     }

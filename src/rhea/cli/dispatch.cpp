@@ -16,6 +16,7 @@
 #include "rhea/base/status_line.h"
 #include "rhea/base/text.h"
 #include "rhea/base/version.h"
+#include "rhea/plugin/throw_site.h"
 
 namespace rhea::cli {
 namespace {
@@ -75,6 +76,9 @@ int guarded(const std::function<int()>& body) {
     log::clear_status();
     std::fflush(stdout);
     fmt::print(stderr, "rhea: error: {}\n", printable(message));
+    // A kernel, op or module of a user that threw while it was used.
+    if (const std::string site = plugin::throw_site(); !site.empty())
+      fmt::print(stderr, "  thrown at {}\n", site);
     return static_cast<int>(code);
   };
   try {
