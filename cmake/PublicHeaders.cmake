@@ -3,7 +3,7 @@
 function(rhea_public_headers source_dir result)
   # What a file of a user begins with.
   set(open rhea/plugin/plugin.h rhea/plugin/loader.h rhea/train.h rhea/base/version.h rhea/ops/ops.h rhea/ops/row.h
-    rhea/ops/element.h rhea/models/registry.h rhea/models/flavor.h rhea/models/parts.h rhea/models/key_rules.h)
+    rhea/ops/element.h rhea/ops/grouped/grouped.h rhea/ops/route/route.h rhea/models/registry.h rhea/models/flavor.h rhea/models/parts.h rhea/models/key_rules.h)
   file(GLOB more RELATIVE ${source_dir}/src ${source_dir}/src/rhea/nn/*.h ${source_dir}/src/rhea/models/llama3/llama3.h
     ${source_dir}/src/rhea/models/qwen3/qwen3.h ${source_dir}/src/rhea/models/converters/*.h)
   list(FILTER more EXCLUDE REGEX "init_kernel|replacement_check|rope_buffers")  # of the trainer

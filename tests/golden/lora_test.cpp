@@ -213,6 +213,39 @@ TEST_P(Lora, ABaseModelIsNotGivenAdapters) {
               HasSubstr("holds LoRA adapters, but the run has none"));
 }
 
+// Adapters of another kind are not taken for those of the run, whatever their shapes.
+TEST_P(Lora, AdaptersOfAnotherKindAreRefusedByTheFieldThatSaysSo) {
+  const fs::path changed = temp_.path() / "changed";
+  fs::copy(adapters_, changed);
+  const auto good = nlohmann::json::parse(std::ifstream(adapters_ / "adapter_config.json"));
+  const std::pair<const char*, nlohmann::json> kFields[] = {
+      {"peft_type", "IA3"},
+      {"peft_type", nullptr},
+      {"bias", "all"},
+      {"fan_in_fan_out", !good.value("fan_in_fan_out", false)},
+      {"use_rslora", true},
+      {"use_dora", true},
+      {"rank_pattern", {{"q_proj", 2}}},
+      {"alpha_pattern", {{"q_proj", 1}}},
+      {"modules_to_save", {"lm_head"}},
+      {"layers_to_transform", {0}},
+      {"r", 3},
+      {"lora_alpha", "16"}};
+  for (const auto& [field, value] : kFields) {
+    auto config = good;
+    config[field] = value;
+    std::ofstream(changed / "adapter_config.json") << config;
+    try {
+      support::train(words("lora", {"--checkpoint.initial_load_path=" + changed.string()}),
+                     dump("refused"));
+      ADD_FAILURE() << field << " = " << value << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("adapter_config.json"));
+      EXPECT_THAT(error.what(), HasSubstr(field));
+    }
+  }
+}
+
 const auto kNameOf = [](const auto& info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(All, Lora, testing::Values("qwen3", "gpt2"), kNameOf);
 

@@ -31,5 +31,13 @@ if "$compiler" -std=c++20 -M -I "$work/prefix/include" "$work/all.cpp" | grep -E
   exit 1
 fi
 
+# What is installed with it, and the examples, compile against the installed headers.
+export RHEA_CACHE_DIR="$work/cache"
+examples=$source/examples/qwen3_three_ways
+"$work/prefix/bin/rhea" plan --module qwen3 --config qwen3_debugmodel --override.imports fused_swiglu.fused_swiglu \
+  fused_mla.fused_mla >/dev/null
+"$work/prefix/bin/rhea" plan --module "$examples/moe_qwen3.cpp" --config moe_qwen3 \
+  --override.imports "$examples/grouped_experts.cpp" "$examples/my_rope.cpp" >/dev/null
+
 build_outside "$source/examples/out_of_tree" "$work/bigram"
 ctest --test-dir "$work/bigram" --output-on-failure

@@ -10,9 +10,11 @@
 namespace rhea {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 class Cache : public PluginTest {
@@ -116,6 +118,19 @@ TEST_F(Cache, AKilledCompileLeavesAWorkingCache) {
   EXPECT_TRUE(compiles("my_runs"));
   EXPECT_FALSE(compiles("my_runs"));
   EXPECT_THAT(workshops(), IsEmpty());
+}
+
+// No fault of the source: nothing is remembered of it.
+TEST_F(Cache, AKilledCompilerIsNotASourceThatIsWrong) {
+  write_runs();
+  write("killed.sh", "#!/bin/sh\nkill -9 $$\n");
+  std::filesystem::permissions(folder() / "killed.sh", std::filesystem::perms::owner_all);
+  const Ended ended = load("my_runs", {{"RHEA_CXX", (folder() / "killed.sh").string()}});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("my_runs.cpp: the compiler "),
+                                  HasSubstr("was ended by signal 9"), HasSubstr("start again")));
+  EXPECT_THAT(ended.output, Not(HasSubstr("does not compile")));
+  EXPECT_TRUE(cached(".failed").empty());
 }
 
 TEST_F(Cache, DamagedEntriesAreMadeAgain) {

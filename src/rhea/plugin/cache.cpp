@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -158,6 +159,11 @@ std::vector<fs::path> run_compiler(const Key& key, const Workshop& workshop) {
   for (const char* word : {"-shared", "-MMD", "-MF"}) words.emplace_back(word);
   words.insert(words.end(), {dependencies.string(), "-o", workshop.file("plugin.so").string()});
   const ProgramResult result = run_program(words);
+  // Nothing of the source's making: the next start may well succeed.
+  if (result.status > 128)
+    throw Error("{}: the compiler {} was ended by signal {}{}; start again", key.source.string(),
+                key.toolchain.compiler.string(), result.status - 128,
+                result.status == 128 + SIGKILL ? ", as the system does when memory runs out" : "");
   if (result.status != 0) {
     write_file_atomic(key.file(".failed"), result.output);
     throw_refused(key, result.output);

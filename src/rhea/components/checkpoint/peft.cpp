@@ -120,28 +120,40 @@ json config_of(const AdapterSet& adapters, std::span<const NamedTensor> tensors,
           {"inference_mode", true}};
 }
 
-// The scale that the folder's adapters were trained with must be the run's.
-void check_config(const std::filesystem::path& folder, const Adapter& adapter) {
+// What the folder's adapters compute must be what the run's do: their scale, and every field that
+// says that they are of another kind. `expected` is the config that the run itself would write.
+void check_config(const std::filesystem::path& folder, const Adapter& adapter,
+                  const json& expected) {
   const auto file = folder / kAdapterConfigFile;
   if (!std::filesystem::exists(file))
     throw Error("{} has no {}, so the scale of its adapters is unknown", folder.string(),
                 kAdapterConfigFile);
   const json config = json::parse(read_file(file), nullptr, false);
-  if (!config.is_object()) throw Error("{} is no JSON object", file.string());
+  if (config.is_discarded()) throw Error("{}: not valid JSON", file.string());
+  if (!config.is_object()) throw Error("{}: expected a JSON object", file.string());
   const auto number = [&](const char* name) {
     const auto at = config.find(name);
     if (at == config.end() || !at->is_number())
       throw Error("{}: {} is absent or no number", file.string(), name);
     return at->get<double>();
   };
-  for (const char* name : {"use_rslora", "use_dora"}) {
-    if (config.value(name, false))
-      throw Error("{}: {} is true; adapters of that kind are not supported", file.string(), name);
-  }
   const double rank = number("r"), alpha = number("lora_alpha");
   if (rank != static_cast<double>(adapter.rank) || alpha != adapter.alpha)
     throw Error("{} has r {} and lora_alpha {}, the run's LoRAConverter has rank {} and alpha {}",
                 file.string(), rank, alpha, adapter.rank, adapter.alpha);
+  const auto is_nothing = [](const json& value) {
+    return value.is_null() || (value.is_structured() && value.empty()) || value == json(false);
+  };
+  for (const char* name :
+       {"peft_type", "bias", "fan_in_fan_out", "use_rslora", "use_dora", "rank_pattern",
+        "alpha_pattern", "modules_to_save", "layers_to_transform"}) {
+    const json found = config.value(name, json()), own = expected.value(name, json());
+    // An absent field has PEFT's default, which is what the run writes where it is a word.
+    if (found == own || (is_nothing(found) && is_nothing(own))) continue;
+    if (!config.contains(name) && own.is_string()) continue;
+    throw Error("{}: {} is {}, the adapters of the run need {}", file.string(), name, found.dump(),
+                own.dump());
+  }
 }
 
 }  // namespace
@@ -187,7 +199,8 @@ int64_t import_adapters(const std::filesystem::path& folder, std::span<const Nam
     throw Error("{} holds LoRA adapters, but the run has none; give its model a LoRAConverter",
                 folder.string());
   const AdapterSet adapters(key_map.adapters, tensors);
-  check_config(folder, adapters.entries().front().adapter);
+  check_config(folder, adapters.entries().front().adapter,
+               config_of(adapters, tensors, key_map, ""));
   const safetensors::File file(folder / kAdapterFile);
   KeyReport report;
   std::set<std::string> used;
