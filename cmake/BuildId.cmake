@@ -20,10 +20,4 @@ set(text "// Written by the build: what a plugin must have been compiled against
 #define RHEA_PLUGIN_VERSION \"${VERSION}\"
 #define RHEA_PLUGIN_BUILD_ID \"${id}\"
 ")
-set(old "")
-if(EXISTS ${OUTPUT})
-  file(READ ${OUTPUT} old)
-endif()
-if(NOT text STREQUAL old)
-  file(WRITE ${OUTPUT} "${text}")
-endif()
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "${text}" @ONLY)  # leaves an equal file alone
