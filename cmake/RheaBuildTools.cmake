@@ -1,7 +1,8 @@
 # ccache and a fast linker where present. Whoever sets CMAKE_CXX_COMPILER_LAUNCHER or RHEA_LINKER keeps that choice.
 find_program(RHEA_CCACHE ccache)
 if(RHEA_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${RHEA_CCACHE})
+  # Without these ccache keeps nothing that was compiled with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${RHEA_CCACHE})
 endif()
 
 include(CheckLinkerFlag)

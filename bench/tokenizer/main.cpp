@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/base/thread_pool.h"
 #include "rhea/components/tokenizer/bpe_trainer.h"
 #include "rhea/components/tokenizer/tokenizer.h"
@@ -27,7 +28,7 @@ std::vector<std::string> read_documents(const char* path) {
   std::ifstream file(path);
   std::vector<std::string> documents;
   for (std::string line; std::getline(file, line);)
-    documents.push_back(nlohmann::json::parse(line).get<std::string>());
+    documents.push_back(parse_json(line).get<std::string>());
   if (documents.empty()) throw rhea::Error("{}: no documents", path);
   return documents;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/output_folder.h"
 #include "rhea/components/safetensors/reader.h"
@@ -40,7 +41,7 @@ class Refusals : public testing::Test {
     fs::create_directories(at(name));
     fs::copy_file(kLlama / "model.safetensors", at(name) / "model.safetensors",
                   fs::copy_options::overwrite_existing);
-    json config = json::parse(read_file(kLlama / "config.json"));
+    json config = parse_json(read_file(kLlama / "config.json"));
     config.merge_patch(changes);
     std::ofstream(at(name) / "config.json") << config;
     return at(name);

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/components/tokenizer/tokenizer.h"
@@ -53,7 +55,7 @@ class Convert : public testing::Test {
 TEST_F(Convert, AHuggingFaceFolderKeepsNamesAndBytes) {
   convert({.from = kLlama, .to = out("hf")});
   expect_same_weights(kLlama, out("hf"));
-  const json config = json::parse(read_file(out("hf") / "config.json"));
+  const json config = parse_json(read_file(out("hf") / "config.json"));
   EXPECT_EQ(config["dtype"], "float32");
   EXPECT_TRUE(config.contains("rope_parameters"));
 }
@@ -73,7 +75,7 @@ TEST_F(Convert, DtypeAndSpellingAreChosen) {
            .to = out("hf"),
            .export_dtype = DType::bf16,
            .spelling = checkpoint::ConfigSpelling::v4});
-  const json config = json::parse(read_file(out("hf") / "config.json"));
+  const json config = parse_json(read_file(out("hf") / "config.json"));
   EXPECT_EQ(config["torch_dtype"], "bfloat16");
   EXPECT_FALSE(config.contains("rope_parameters"));
   EXPECT_EQ(config["rope_scaling"]["rope_type"], "llama3");
@@ -156,7 +158,7 @@ class ConvertFp8 : public Convert {
     write_config("fp8");
   }
   void write_config(const char* method) {
-    json config = json::parse(read_file(kLlama / "config.json"));
+    json config = parse_json(read_file(kLlama / "config.json"));
     config["quantization_config"] = {{"quant_method", method}, {"weight_block_size", {128, 128}}};
     std::ofstream(out("fp8") / "config.json") << config;
   }

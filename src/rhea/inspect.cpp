@@ -9,6 +9,8 @@
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/base/text.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_reader.h"
@@ -127,7 +129,7 @@ void check_index(const fs::path& folder, const safetensors::Weights& weights, Re
         report.problems.push_back(fmt::format("{} is in {}, but not in the index", tensor.name,
                                               file.path().filename().string()));
     }
-  const auto index = nlohmann::json::parse(read_file(path), nullptr, false);
+  const auto index = parse_json_or_discard(read_file(path));
   const auto total =
       index.value(nlohmann::json::json_pointer("/metadata/total_size"), nlohmann::json());
   if (total.is_number_unsigned() && total.get<uint64_t>() != bytes)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/output_file.h"
 #include "rhea/components/checkpoint/manifest.h"
@@ -30,7 +31,7 @@ ModelFolder native_checkpoint(const fs::path& folder) {
         "{} does not say which model it holds; resume its run with the same options and "
         "--checkpoint.last_save_in_hf, which writes the model to export/step-{}",
         folder.string(), reader.manifest().step);
-  const json run = json::parse(config->second, nullptr, false);
+  const json run = parse_json_or_discard(config->second);
   const auto text = [&](const char* pointer) {
     return run.value(json::json_pointer(pointer), std::string());
   };
@@ -54,7 +55,7 @@ ModelFolder native_checkpoint(const fs::path& folder) {
 std::vector<int64_t> eos_ids(const fs::path& file) {
   std::vector<int64_t> ids;
   if (!fs::exists(file)) return ids;
-  const json document = json::parse(read_file(file), nullptr, false);
+  const json document = parse_json_or_discard(read_file(file));
   if (!document.is_object() || !document.contains("eos_token_id")) return ids;
   const json& value = document["eos_token_id"];
   for (const json& id : value.is_array() ? value : json::array({value}))

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/base/version.h"
 #include "rhea/components/checkpoint/adapters.h"
 #include "rhea/config/json.h"
@@ -71,7 +71,7 @@ std::vector<std::string> saved_overrides(const checkpoint::StateMap& map) {
   const auto at = map.find("overrides");
   if (at == map.end()) return {};
   try {
-    return nlohmann::json::parse(at->second).get<std::vector<std::string>>();
+    return parse_json(at->second).get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception& error) {
     throw Error("checkpoint state 'overrides' cannot be read: {}", error.what());
   }
@@ -82,7 +82,7 @@ void read_state(const checkpoint::StateMap& map, TrainState& state) {
     const auto at = map.find(part);
     if (at == map.end()) return;
     try {
-      nlohmann::json::parse(at->second).at(name).get_to(value);
+      parse_json(at->second).at(name).get_to(value);
     } catch (const nlohmann::json::exception& error) {
       throw Error("checkpoint state '{}' cannot be read: {}", part, json_reason(error.what()));
     }

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "tests/support/run.h"
 #include "tests/support/temp_folder.h"
@@ -20,9 +21,7 @@ using support::Words;
 
 const fs::path kGolden = RHEA_SOURCE_DIR "/tests/data/golden";
 
-nlohmann::json read_json(const fs::path& path) {
-  return nlohmann::json::parse(std::ifstream(path));
-}
+nlohmann::json read_json(const fs::path& path) { return parse_json(read_file(path)); }
 
 Words module_words(const std::string& family) {
   if (family == "hf") return {"--module=hf", "--config=transformers_modeling_backend_full"};

@@ -9,6 +9,8 @@
 #include "tests/support/run.h"
 #include "tests/support/temp_folder.h"
 
+#include "rhea/base/json.h"
+
 namespace rhea {
 namespace {
 
@@ -181,7 +183,7 @@ TEST_P(DeterminismOfEachType, ValidationLossIsThatOfTheText) {
   std::ifstream lines(dump / "metrics" / "rank_0.jsonl");
   std::vector<double> losses;
   for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line);
+    const auto json = parse_json(line);
     if (json.contains("validation_metrics/loss")) losses.push_back(json["validation_metrics/loss"]);
   }
   ASSERT_FALSE(losses.empty());

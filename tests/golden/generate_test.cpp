@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/reader.h"
 
 namespace rhea {
@@ -19,7 +20,7 @@ TEST(Generate, GreedyIdsOfStories260K) {
   const std::filesystem::path folder = RHEA_SHARED_DIR "/data/weights/stories260K";
   if (!std::filesystem::exists(folder / "golden.json"))
     GTEST_SKIP() << folder << " is absent; these weights are read from the shared data.";
-  const auto golden = nlohmann::json::parse(std::ifstream(folder / "golden.json"));
+  const auto golden = parse_json(read_file(folder / "golden.json"));
   const auto prompt = golden.at("prompt_ids").get<std::vector<int32_t>>();
   const auto expected = golden.at("greedy_ids").get<std::vector<int32_t>>();
   ASSERT_GT(expected.size(), prompt.size());
@@ -73,7 +74,7 @@ const std::filesystem::path kGolden = RHEA_SOURCE_DIR "/tests/data/golden";
 
 std::vector<std::string> models_with_text() {
   std::vector<std::string> names;
-  const auto texts = nlohmann::json::parse(std::ifstream(kGolden / "greedy.json"));
+  const auto texts = parse_json(read_file(kGolden / "greedy.json"));
   for (const auto& [name, text] : texts.items()) names.push_back(name);
   return names;
 }
@@ -90,7 +91,7 @@ TEST(Generate, EveryGoldenModelHasAText) {
 }
 
 TEST_P(GreedyText, EqualsTransformers) {
-  const auto text = nlohmann::json::parse(std::ifstream(kGolden / "greedy.json")).at(GetParam());
+  const auto text = parse_json(read_file(kGolden / "greedy.json")).at(GetParam());
   const auto prompt = text.at("prompt").get<std::vector<int32_t>>();
   const auto expected = text.at("greedy").get<std::vector<int32_t>>();
   ThreadPool pool(2);

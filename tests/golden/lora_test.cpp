@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "rhea/base/json.h"
 #include "rhea/base/log.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/convert.h"
 #include "rhea/score.h"
@@ -101,8 +103,8 @@ TEST_P(Lora, SixUpdatesOfPeftsAdaptersAndTheFolderThatItReads) {
     EXPECT_EQ(tensor.shape, expected.shape) << tensor.name;
     expect_near(floats(tensor), floats(expected), 5e-5, tensor.name);
   }
-  const auto config = nlohmann::json::parse(std::ifstream(exported / "adapter_config.json"));
-  const auto peft = nlohmann::json::parse(std::ifstream(adapters_ / "adapter_config.json"));
+  const auto config = parse_json(read_file(exported / "adapter_config.json"));
+  const auto peft = parse_json(read_file(adapters_ / "adapter_config.json"));
   for (const char* field :
        {"peft_type", "task_type", "r", "lora_alpha", "lora_dropout", "bias", "fan_in_fan_out",
         "use_rslora", "use_dora", "rank_pattern", "alpha_pattern"})
@@ -217,7 +219,7 @@ TEST_P(Lora, ABaseModelIsNotGivenAdapters) {
 TEST_P(Lora, AdaptersOfAnotherKindAreRefusedByTheFieldThatSaysSo) {
   const fs::path changed = temp_.path() / "changed";
   fs::copy(adapters_, changed);
-  const auto good = nlohmann::json::parse(std::ifstream(adapters_ / "adapter_config.json"));
+  const auto good = parse_json(read_file(adapters_ / "adapter_config.json"));
   const std::pair<const char*, nlohmann::json> kFields[] = {
       {"peft_type", "IA3"},
       {"peft_type", nullptr},

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "rhea/base/json.h"
 #include "rhea/base/log.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/config/trainer_config.h"
 #include "rhea/nn/decoder.h"
@@ -92,7 +93,7 @@ class Models : public testing::TestWithParam<std::string> {
   ThreadPool pool_{2};
   const fs::path folder_ = kModels / GetParam();
   const File golden_{folder_ / "golden.safetensors"};
-  const nlohmann::json json_ = nlohmann::json::parse(std::ifstream(folder_ / "golden.json"));
+  const nlohmann::json json_ = parse_json(read_file(folder_ / "golden.json"));
   int num_scored_ = 0;
 };
 
@@ -240,7 +241,7 @@ void keep_routing(TrainerConfig& config) {
 void expect_updates(const fs::path& folder, const Words& module) {
   const TempFolder temp("updates");
   const File golden(folder / "golden.safetensors");
-  const auto json = nlohmann::json::parse(std::ifstream(folder / "golden.json"));
+  const auto json = parse_json(read_file(folder / "golden.json"));
   const auto& tolerance = json.at("tolerance_float32");
   const auto ids = safetensors::read_vector<int64_t>(golden.at("input_ids"));
   const auto labels = safetensors::read_vector<int64_t>(golden.at("labels"));
@@ -305,7 +306,7 @@ bool any(const std::string&) { return true; }
 
 // Where rope depends on the length of the batch, joined documents are no documents alone.
 bool has_documents(const std::string& name) {
-  return nlohmann::json::parse(std::ifstream(kModels / name / "golden.json")).contains("packed");
+  return parse_json(read_file(kModels / name / "golden.json")).contains("packed");
 }
 
 bool is_native(const std::string& name) {

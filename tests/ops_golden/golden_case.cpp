@@ -5,9 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/exec/cpu/backend.h"
 #include "rhea/ops/ops.h"
 #include "rhea/passes/autodiff.h"
@@ -158,8 +159,8 @@ void check_cases(const std::string& file, int expected,
                  const std::function<bool(const GoldenCase&)>& accepts, const Build& build,
                  const std::function<Tolerances(const GoldenCase&)>& tolerances) {
   const safetensors::File tensors(kFolder + file + ".safetensors");
-  std::ifstream stream(kFolder + "ops.json");
-  const nlohmann::json cases = nlohmann::json::parse(stream).at("files").at(file).at("cases");
+  const nlohmann::json cases =
+      parse_json(read_file(kFolder + "ops.json")).at("files").at(file).at("cases");
   int count = 0;
   for (const auto& [name, description] : cases.items()) {
     const GoldenCase c(tensors, name, description);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/ops/ops.h"
@@ -39,7 +40,7 @@ struct Recorded {
 // The runs of optim.json that the rows stand for.
 std::vector<Recorded> runs() {
   std::vector<Recorded> all;
-  const json file = json::parse(read_file(folder() / "optim.json"));
+  const json file = parse_json(read_file(folder() / "optim.json"));
   for (const json& run : file.at("runs")) {
     const std::string name = run.at("file").get<std::string>(),
                       optimizer = run.at("optimizer").get<std::string>();

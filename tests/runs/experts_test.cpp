@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
 #include "rhea/components/checkpoint/step_reader.h"
 #include "rhea/components/safetensors/reader.h"
 #include "tests/runs/run_test.h"
@@ -63,7 +64,7 @@ TEST_F(Experts, LoadOfEachLayerIsAMetric) {
   std::ifstream file(dump() / "metrics/rank_0.jsonl");
   std::string line;
   ASSERT_TRUE(std::getline(file, line));
-  const auto row = nlohmann::json::parse(line);
+  const auto row = parse_json(line);
   EXPECT_GE(row.at("moe/max_over_mean_load/layers.1.moe").get<double>(), 1);
   EXPECT_LE(row.at("moe/max_over_mean_load/layers.1.moe").get<double>(), 3);
   EXPECT_EQ(row.at("moe/tokens_dropped"), 0);
@@ -111,8 +112,7 @@ TEST_F(Experts, LoadCanBeForced) {
   std::ifstream file(dump() / "metrics/rank_0.jsonl");
   std::string line;
   ASSERT_TRUE(std::getline(file, line));
-  EXPECT_LT(nlohmann::json::parse(line).at("moe/max_over_mean_load/layers.0.moe").get<double>(),
-            1.05);
+  EXPECT_LT(parse_json(line).at("moe/max_over_mean_load/layers.0.moe").get<double>(), 1.05);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // Runs of published folders: what the log says about structure and weights, and the numbers of
 // hf_overrides.
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "tests/runs/run_test.h"
 
@@ -39,7 +40,7 @@ class Published : public RunTest {
 
 // P11: the first loss tells published weights from random ones, and the log where they came from.
 TEST_F(Published, TheFirstLossIsThatOfTransformersOnTheSameTokens) {
-  const auto expected = nlohmann::json::parse(std::ifstream(golden_ / "golden.json"));
+  const auto expected = parse_json(read_file(golden_ / "golden.json"));
   const Outcome outcome = train_golden(
       golden_, {"--hf_model=" + golden_.string(), "--checkpoint.enable",
                 "--checkpoint.initial_load_in_hf", "--checkpoint.initial_load_model_only",
@@ -73,8 +74,7 @@ TEST_F(Published, OverridesMakeAnotherModelAndTheExportSaysSo) {
                              "--checkpoint.last_save_in_hf"});
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("; replaced by hf_overrides: num_hidden_layers 2 -> 1, "));
-  const auto config =
-      nlohmann::json::parse(std::ifstream(dump() / "checkpoint/export/step-1/config.json"));
+  const auto config = parse_json(read_file(dump() / "checkpoint/export/step-1/config.json"));
   EXPECT_EQ(config.at("num_hidden_layers"), 1);
   EXPECT_EQ(config.at("intermediate_size"), 24);
   const safetensors::Weights weights(dump() / "checkpoint/export/step-1");
@@ -104,7 +104,7 @@ TEST_F(Published, AnOptionMayDifferFromTheConfigOfTheWeights) {
       golden_, {"--hf_assets_path=" + golden_.string(), "--hf_overrides.rope_theta=2e4",
                 "--checkpoint.enable", "--checkpoint.initial_load_in_hf"});
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  const auto expected = nlohmann::json::parse(std::ifstream(golden_ / "golden.json"));
+  const auto expected = parse_json(read_file(golden_ / "golden.json"));
   EXPECT_GT(std::abs(first_loss(outcome.output) - expected.at("loss").get<double>()), 1e-4)
       << "the other theta is in use";
 }

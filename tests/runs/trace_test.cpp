@@ -5,6 +5,8 @@
 
 #include "tests/runs/run_test.h"
 
+#include "rhea/base/json.h"
+
 namespace rhea {
 namespace {
 
@@ -13,7 +15,7 @@ using Trace = RunTest;
 std::vector<nlohmann::json> lines(const fs::path& file) {
   std::vector<nlohmann::json> found;
   std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) found.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(stream, line);) found.push_back(parse_json(line));
   return found;
 }
 

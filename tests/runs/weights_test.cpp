@@ -3,10 +3,11 @@
 // attention_golden; W17, W20: hf_test.cpp; W18: start_test.cpp; W6, W21: published_test.cpp and
 // override_config_test.cpp.
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/config/json.h"
@@ -57,7 +58,7 @@ class Weights : public RunTest {
     return safetensors::read_vector<double>(safetensors::File(out).at("loss"))[0];
   }
   static json golden(const std::string& name) {
-    return json::parse(std::ifstream(kModels / name / "golden.json"));
+    return parse_json(read_file(kModels / name / "golden.json"));
   }
   // The export of one step at rate 0 from `folder`.
   fs::path exported(const fs::path& folder) {

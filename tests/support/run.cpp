@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
 #include "rhea/base/log.h"
 #include "rhea/cli/run_config.h"
 #include "rhea/components/checkpoint/step_reader.h"
@@ -49,7 +50,7 @@ std::vector<StepRow> read_rows(const std::filesystem::path& dump_folder) {
   std::vector<StepRow> rows;
   std::ifstream file(dump_folder / "metrics/rank_0.jsonl");
   for (std::string line; std::getline(file, line);) {
-    const auto json = nlohmann::json::parse(line);
+    const auto json = parse_json(line);
     if (!json.contains("grad_norm")) continue;
     StepRow row{.step = json.at("step"),
                 .loss = json.at("loss_metrics/global_avg_loss"),

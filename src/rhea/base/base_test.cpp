@@ -12,7 +12,7 @@
 
 #include "rhea/base/dtype.h"
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/output_file.h"
 #include "rhea/base/rng.h"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "recipes/recipes.h"
+#include "rhea/base/json.h"
 #include "rhea/cli/dispatch.h"
 #include "rhea/cli/run_config.h"
 #include "rhea/complete_model.h"
@@ -29,7 +30,7 @@ TEST(ConfigCommand, PrintsEveryInTreeRun) {
   for (const std::string& module : registry.modules())
     for (const config::ConfigEntry& entry : registry.functions(module)) {
       const auto json =
-          nlohmann::json::parse(output_of({"config", "--module", module, "--config", entry.name}));
+          parse_json(output_of({"config", "--module", module, "--config", entry.name}));
       EXPECT_FALSE(json["model_spec"]["name"].get<std::string>().empty()) << entry.name;
       ++num_runs;
     }
@@ -37,7 +38,7 @@ TEST(ConfigCommand, PrintsEveryInTreeRun) {
 }
 
 TEST(ConfigCommand, SizesOfTheModelAreInTheTree) {
-  const auto json = nlohmann::json::parse(output_of(
+  const auto json = parse_json(output_of(
       {"config", "--module", "llama3", "--config", "llama3_8b", "--training.seq_len", "1_024"}));
   EXPECT_EQ(json["model_spec"]["flavor"], "8B");
   EXPECT_EQ(json["model_spec"]["model"]["layers"].size(), 32U);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/base/machine_memory.h"
 #include "rhea/base/status_line.h"
 #include "rhea/base/text.h"

@@ -5,9 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/config/duration.h"
 #include "rhea/config/json.h"
 #include "rhea/config/pattern.h"
@@ -96,7 +97,7 @@ TEST(Traverse, VisitsPathsInOrderAndMayReplace) {
                                  "model_spec.model.layers.1.rope Rope.Config",
                                  "model_spec.model.layers.2 BlockConfig",
                                  "model_spec.model.layers.2.rope Rope.Config"));
-  const auto json = nlohmann::json::parse(to_json(c));
+  const auto json = parse_json(to_json(c));
   EXPECT_EQ(json["model_spec"]["model"]["layers"][1]["rope"]["_type"], "MyRope.Config");
   EXPECT_EQ(json["model_spec"]["model"]["layers"][1]["rope"]["block"], 64);
   EXPECT_EQ(json["model_spec"]["model"]["layers"][2]["rope"]["_type"], "Rope.Config");
@@ -113,7 +114,7 @@ TEST(Json, HoldsEveryValueExactly) {
   c.parallelism.module_fqns_per_model_part = {{"a", "b"}, {}};
   for (const int indent : {-1, 0, 2}) {
     const std::string text = to_json(c, indent);
-    const auto json = nlohmann::json::parse(text);
+    const auto json = parse_json(text);
     EXPECT_EQ(json["training"]["max_norm"], 0.1);
     EXPECT_TRUE(json["training"]["max_norm"].is_number_float());
     EXPECT_EQ(json["debug"]["seed"], 9223372036854775807);
@@ -134,8 +135,7 @@ TEST(Json, SavesIntoANewFolder) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "rhea_config_test";
   std::filesystem::remove_all(folder);
   save_json(test_recipe(), (folder / "run/config.json").string());
-  std::ifstream file(folder / "run/config.json");
-  EXPECT_EQ(nlohmann::json::parse(file)["training"]["steps"], 10);
+  EXPECT_EQ(parse_json(read_file(folder / "run/config.json"))["training"]["steps"], 10);
   EXPECT_THROW(save_json(test_recipe(), (folder / "run/config.json/x").string()), Error);
   std::filesystem::remove_all(folder);
 }

@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/config/leaf_text.h"
 #include "rhea/config/rules.h"
 
@@ -88,7 +88,7 @@ std::string field_list(Config& config) {
 
 void set_fields(Config& config, const std::string& text, const std::string& origin) {
   check_json_depth(text, origin);
-  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json object = parse_json_or_discard(text);
   if (!object.is_object()) throw Error("{} must be a JSON object, got {}", origin, text);
   const LeafFinder finder = leaves_of(config);
   for (const auto& [name, value] : object.items()) {
@@ -107,7 +107,7 @@ void set_fields(Config& config, const std::string& text, const std::string& orig
 
 std::string json_members(const std::string& text) {
   std::vector<std::string> members;
-  const json object = json::parse(text);
+  const json object = parse_json(text);
   for (const auto& [name, value] : object.items())
     members.push_back(
         fmt::format("{}={}", name, value.is_string() ? value.get<std::string>() : value.dump()));

@@ -75,7 +75,7 @@ std::string to_string(const Attr& attr) {
       if (text.find_first_of(".einf") == std::string::npos) text += ".0";
       return text;
     }
-    std::string operator()(const std::string& v) const { return quoted(v); }
+    std::string operator()(const std::string& v) const { return ir::quoted(v); }
     std::string operator()(const std::vector<int64_t>& v) const {
       return fmt::format("[{}]", fmt::join(v, ","));
     }

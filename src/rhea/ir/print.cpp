@@ -15,7 +15,7 @@ std::string value_name(const Graph& graph, ValueId id) {
 std::string word(const std::string& name) {
   if (name.empty()) return "-";
   for (const char c : name) {
-    if (c <= ' ' || c == '"' || c == 0x7f || name == "-") return quoted(name);
+    if (c <= ' ' || c == '"' || c == 0x7f || name == "-") return ir::quoted(name);
   }
   return name;
 }
@@ -50,8 +50,8 @@ std::string to_text(const Graph& graph) {
   for (int32_t i = 0; i < static_cast<int32_t>(graph.nodes().size()); ++i)
     text += to_text(graph, i) + "\n";
   for (const GraphOutput& output : graph.outputs()) {
-    text += fmt::format("output {} = {}", quoted(output.name), value_name(graph, output.value));
-    if (!output.donates.empty()) text += fmt::format(" donates {}", quoted(output.donates));
+    text += fmt::format("output {} = {}", ir::quoted(output.name), value_name(graph, output.value));
+    if (!output.donates.empty()) text += fmt::format(" donates {}", ir::quoted(output.donates));
     text += "\n";
   }
   return text;

@@ -79,8 +79,11 @@ RHEA_INLINE void box_muller(u32x16 a, u32x16 b, f32x16& first, f32x16& second) {
   second = radius * bits_as<f32x16>(bits_as<u32x16>(select(odd, c, s)) ^ negative_sin);
 }
 
-// Standard normal values of the elements from 64 * block on.
-RHEA_INLINE void normals(uint64_t key, int64_t block, uint64_t attempt, f32x16 (&z)[kVectors]) {
+// Standard normal values of the elements from 64 * block on. Not inlined: without vector
+// instructions it is thousands of scalar ones, which compile in seconds once and in minutes for
+// every place that draws.
+__attribute__((noinline)) void normals(uint64_t key, int64_t block, uint64_t attempt,
+                                       f32x16 (&z)[kVectors]) {
   Words w[kCounters];
 #pragma GCC unroll 8
   for (int i = 0; i < kCounters; ++i) {
@@ -101,31 +104,19 @@ RHEA_INLINE void normals(uint64_t key, int64_t block, uint64_t attempt, f32x16 (
   }
 }
 
-struct PutF32 {
-  RHEA_INLINE void put(void* data, int64_t i, f32x16 v, int64_t n) {
-    store_n(static_cast<float*>(data) + i, v, n);
-  }
-};
-struct PutBf16 {
-  RHEA_INLINE void put(void* data, int64_t i, f32x16 v, int64_t n) {
-    store_bf16_n(static_cast<uint16_t*>(data) + i, v, n);
-  }
-};
-struct PutF16 {
-  RHEA_INLINE void put(void* data, int64_t i, f32x16 v, int64_t n) {
-    store_f16_n(static_cast<uint16_t*>(data) + i, v, n);
-  }
-};
-struct PutF64 {
-  RHEA_INLINE void put(void* data, int64_t i, f32x16 v, int64_t n) {
-    const f64x8 wide[2] = {low_as_f64(v), high_as_f64(v)};
-    __builtin_memcpy(static_cast<double*>(data) + i, wide,
-                     static_cast<uint64_t>(n < kLanes ? n : kLanes) * 8);
-  }
-};
+// The first n values (all from 16 on) as dtype 0 f32, 1 bf16, 2 f16 or 3 f64, at element i of data.
+RHEA_INLINE void put(int dtype, void* data, int64_t i, f32x16 v, int64_t n) {
+  if (dtype == 0) return store_n(static_cast<float*>(data) + i, v, n);
+  if (dtype == 1) return store_bf16_n(static_cast<uint16_t*>(data) + i, v, n);
+  if (dtype == 2) return store_f16_n(static_cast<uint16_t*>(data) + i, v, n);
+  const f64x8 wide[2] = {low_as_f64(v), high_as_f64(v)};
+  __builtin_memcpy(static_cast<double*>(data) + i, wide,
+                   static_cast<uint64_t>(n < kLanes ? n : kLanes) * 8);
+}
 
-template <class Put>
-RHEA_INLINE void draw(const nn::NormalDraw& d, void* data, int64_t begin, int64_t end) {
+}  // namespace
+
+void draw_normal(const nn::NormalDraw& d, void* data, int64_t begin, int64_t end) {
   const bool cuts = d.cut < __builtin_inff();
   for (int64_t i = begin; i < end; i += kBlocks * nn::kDrawnTogether) {
     const int64_t block = i / nn::kDrawnTogether;
@@ -148,21 +139,8 @@ RHEA_INLINE void draw(const nn::NormalDraw& d, void* data, int64_t begin, int64_
       }
     }
     for (int64_t j = 0; j < kVectors && i + j * kLanes < end; ++j)
-      Put::put(data, i + j * kLanes, value[j], end - i - j * kLanes);
+      put(d.dtype, data, i + j * kLanes, value[j], end - i - j * kLanes);
   }
-}
-
-}  // namespace
-
-void draw_normal(const nn::NormalDraw& d, void* data, int64_t begin, int64_t end) {
-  if (d.dtype == 0)
-    draw<PutF32>(d, data, begin, end);
-  else if (d.dtype == 1)
-    draw<PutBf16>(d, data, begin, end);
-  else if (d.dtype == 2)
-    draw<PutF16>(d, data, begin, end);
-  else
-    draw<PutF64>(d, data, begin, end);
 }
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE

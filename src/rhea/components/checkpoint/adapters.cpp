@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/components/safetensors/reader.h"
 
 namespace rhea::checkpoint {
@@ -114,7 +115,7 @@ std::string adapters_text(std::span<const Adapter> adapters) {
 std::vector<Adapter> read_adapters(const std::string& text, const std::string& source) {
   std::vector<Adapter> adapters;
   try {
-    for (const json& item : json::parse(text))
+    for (const json& item : parse_json(text))
       adapters.push_back({.module = item.at("module"),
                           .rank = item.at("rank"),
                           .alpha = item.at("alpha"),

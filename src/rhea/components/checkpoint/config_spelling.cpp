@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 
 namespace rhea::checkpoint {
 namespace {
@@ -156,7 +156,7 @@ ConfigSpelling parse_config_spelling(std::string_view text) {
 std::string spell_config(std::string_view text, std::string_view origin, ConfigSpelling spelling,
                          DType dtype) {
   check_json_depth(text, std::string(origin));
-  Json config = Json::parse(text, nullptr, false);
+  Json config = parse_ordered_json_or_discard(text);
   if (!config.is_object()) throw Error("{} is not a JSON object", origin);
   try {
     if (spelling == ConfigSpelling::v4)

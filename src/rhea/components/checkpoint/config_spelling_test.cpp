@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "tests/support/error_of.h"
 
@@ -19,7 +20,7 @@ using support::error_of;
 using testing::HasSubstr;
 
 json spelled(const json& config, ConfigSpelling spelling) {
-  return json::parse(spell_config(config.dump(), "config.json", spelling, DType::bf16));
+  return parse_json(spell_config(config.dump(), "config.json", spelling, DType::bf16));
 }
 
 // What only says how a config was saved, or says rope_type by its older name.
@@ -44,11 +45,11 @@ TEST(ConfigSpelling, GoldenConfigsTurnIntoEachOther) {
   if (!fs::is_directory(golden)) GTEST_SKIP() << golden << " is not there";
   int count = 0;
   for (const auto& entry : fs::directory_iterator(golden)) {
-    json v5 = json::parse(read_file(entry.path() / "config.json"));
+    json v5 = parse_json(read_file(entry.path() / "config.json"));
     // It repeats rotary settings at a level that nobody reads.
     if (entry.path().filename() == "olmo3")
       for (const char* name : {"rope_theta", "rope_type"}) v5["rope_parameters"].erase(name);
-    const json v4 = json::parse(read_file(entry.path() / "config_v4.json"));
+    const json v4 = parse_json(read_file(entry.path() / "config_v4.json"));
     EXPECT_EQ(without_names(spelled(v5, ConfigSpelling::v4)), without_names(v4)) << entry.path();
     EXPECT_EQ(without_names(spelled(v4, ConfigSpelling::v5)), without_names(v5)) << entry.path();
     EXPECT_EQ(without_names(spelled(v5, ConfigSpelling::v5)), without_names(v5)) << entry.path();

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/components/checkpoint/checksum.h"
 #include "rhea/components/safetensors/header.h"
 
@@ -164,7 +164,8 @@ std::string format_manifest(const Manifest& manifest) {
   };
   object("tensors", manifest.tensors,
          [](const StoredTensor& tensor) { return to_json(tensor).dump(); });
-  object("state", manifest.state, [](const std::string& part) { return Json::parse(part).dump(); });
+  object("state", manifest.state,
+         [](const std::string& part) { return parse_ordered_json(part).dump(); });
   text.append(kSealHead).append(kZeros).append(kSealTail);
   seal_manifest(text);
   return text;
@@ -180,7 +181,7 @@ Manifest parse_manifest(std::string_view text, std::string_view where) {
     throw Error("{}: its checksum is wrong; the file is damaged", where);
   check_json_depth(text, where);
   try {
-    return from_json(Json::parse(text));
+    return from_json(parse_ordered_json(text));
   } catch (const std::exception& error) {
     throw Error("{}: {}", where, json_reason(error.what()));
   }

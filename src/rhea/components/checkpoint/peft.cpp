@@ -9,6 +9,7 @@
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/output_folder.h"
 #include "rhea/components/checkpoint/adapters.h"
@@ -128,7 +129,7 @@ void check_config(const std::filesystem::path& folder, const Adapter& adapter,
   if (!std::filesystem::exists(file))
     throw Error("{} has no {}, so the scale of its adapters is unknown", folder.string(),
                 kAdapterConfigFile);
-  const json config = json::parse(read_file(file), nullptr, false);
+  const json config = parse_json_or_discard(read_file(file));
   if (config.is_discarded()) throw Error("{}: not valid JSON", file.string());
   if (!config.is_object()) throw Error("{}: expected a JSON object", file.string());
   const auto number = [&](const char* name) {

@@ -5,7 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/low_bit.h"
 
 namespace rhea::checkpoint {
@@ -109,7 +110,7 @@ QuantizationConfig read_quantization(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(path)) return found;
   const std::string text = read_file(path);
   check_json_depth(text, path.string());
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = parse_json_or_discard(text);
   if (!json.is_object()) throw Error("{} is not a JSON object", path.string());
   const auto quantization = json.find("quantization_config");
   if (quantization == json.end() || !quantization->is_object()) return found;

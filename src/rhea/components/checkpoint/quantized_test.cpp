@@ -4,6 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/test_run.h"
 #include "rhea/components/safetensors/reader.h"
@@ -67,7 +69,7 @@ TEST_F(Quantized, BlocksAreThoseOfTransformers) {
 TEST_F(Quantized, PackedIsThatOfCompressedTensors) {
   const fs::path path = fs::path(RHEA_SHARED_DIR) / "data/mxfp4-reference.json";
   if (!fs::exists(path)) GTEST_SKIP() << path << " is not there";
-  const auto reference = nlohmann::json::parse(read_file(path));
+  const auto reference = parse_json(read_file(path));
   std::vector<uint8_t> packed, scales;
   std::vector<float> expected;
   for (const auto& row : reference["weight_packed"])

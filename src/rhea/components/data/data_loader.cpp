@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/base/log.h"
 #include "rhea/components/data/datasets.h"
 #include "rhea/components/data/mixture.h"
@@ -277,7 +277,7 @@ void DataLoader::restore(std::span<const std::string> rank_states) {
   std::vector<nlohmann::json> sources;
   try {
     for (size_t rank = 0; rank < rank_states.size(); ++rank) {
-      const nlohmann::json saved = nlohmann::json::parse(rank_states[rank]);
+      const nlohmann::json saved = parse_json(rank_states[rank]);
       nlohmann::json expected = self.identity;
       expected["dp_rank"] = rank;
       expected["dp_size"] = rank_states.size();

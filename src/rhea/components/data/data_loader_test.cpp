@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "rhea/base/json.h"
 #include "rhea/components/data/debug_text.h"
 #include "rhea/components/data/epoch_order.h"
 #include "rhea/components/data/test_files.h"
@@ -156,7 +157,7 @@ TEST(DataLoader, D11_resumes_anywhere_with_the_same_rows) {
         }
         ASSERT_EQ(pieces, expected);
         ASSERT_EQ(state, states[kBatches]);
-        EXPECT_GE(nlohmann::json::parse(state).at("source").at("epoch").get<int>(), 2);
+        EXPECT_GE(parse_json(state).at("source").at("epoch").get<int>(), 2);
       }
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/components/tokenizer/utf8.h"
 
 namespace rhea::data {
@@ -19,7 +19,7 @@ bool json_text(std::string_view record, const std::string& field, std::string& t
                std::string& reason) {
   json row;
   try {
-    row = json::parse(record);
+    row = parse_json(record);
   } catch (const json::exception& error) {
     reason = fmt::format("malformed JSON: {}", json_reason(error.what()));
     return false;

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/data/datasets.h"
 #include "rhea/components/data/debug_text.h"
@@ -64,7 +64,7 @@ void for_each_json_line(std::istream& input, F&& f) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
-      f(json::parse(line));
+      f(parse_json(line));
     } catch (const json::exception& error) {
       throw Error("line {}: {}", number, json_reason(error.what()));
     } catch (const Error& error) {

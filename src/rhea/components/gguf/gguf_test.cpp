@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/components/gguf/published.h"
 #include "rhea/components/safetensors/reader.h"
 #include "tests/support/error_of.h"
@@ -65,7 +67,7 @@ TEST(GgufModels, WeightsAreThePublishedOnes) {
     expect_published(name);
 }
 
-json parsed(const std::string& text) { return json::parse(text); }
+json parsed(const std::string& text) { return parse_json(text); }
 
 TEST(GgufModels, MetadataBecomesConfigJson) {
   const json llama = parsed(published_files(File(kData / "llama.gguf")).config_json);

@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/components/gguf/architecture.h"
 #include "rhea/components/gguf/published.h"
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "tests/support/error_of.h"
 
@@ -15,8 +16,8 @@ namespace rhea::lr_scheduler {
 namespace {
 
 TEST(LrSchedule, EqualsTheRecordedFactors) {
-  const auto golden = nlohmann::json::parse(
-      read_file(RHEA_SOURCE_DIR "/tests/data/golden/optim/lr_schedules.json"));
+  const auto golden =
+      parse_json(read_file(RHEA_SOURCE_DIR "/tests/data/golden/optim/lr_schedules.json"));
   size_t compared = 0;
   for (const auto& run : golden.at("warmup_decay")) {
     LrSchedulerConfig config;

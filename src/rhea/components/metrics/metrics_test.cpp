@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/status_line.h"
@@ -129,7 +130,7 @@ TEST_F(Metrics, JsonLinesAppendAndCutATornLine) {
   std::string line;
   int64_t step = 0;
   while (std::getline(lines, line)) {
-    const auto json = nlohmann::json::parse(line);
+    const auto json = parse_json(line);
     EXPECT_EQ(json["step"], ++step);
     EXPECT_EQ(json["loss_metrics/global_avg_loss"], 2.5);
     EXPECT_TRUE(json["n_tokens_seen"].is_number_integer());

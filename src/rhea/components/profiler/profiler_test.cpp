@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/profiler/chrome_trace.h"
 #include "rhea/components/profiler/schedule.h"
@@ -87,14 +88,14 @@ TEST(Report, explains_the_step) {
   EXPECT_NEAR(phases.at("inner"), 2e-3, 1e-9);
   EXPECT_NEAR(phases.at("outer"), 2e-3, 1e-9);  // 8 less 4 in kernels and 2 inside
   EXPECT_NEAR(phases.at("rest"), 1e-3, 1e-9);
-  const auto json = nlohmann::json::parse(to_json(report));
+  const auto json = parse_json(to_json(report));
   EXPECT_NEAR(json["ops"][0]["share_of_limit"].get<double>(), 0.5, 1e-6);
   EXPECT_THAT(to_text(report),
               testing::HasSubstr("steps 4 to 5: 10.000 ms a step, 40.0 % in kernels"));
 }
 
 TEST(Trace, nests_calls_in_runs_of_their_graph) {
-  const auto json = nlohmann::json::parse(chrome_trace(recording(), 0));
+  const auto json = parse_json(chrome_trace(recording(), 0));
   int graphs = 0, kernels = 0;
   for (const auto& event : json["traceEvents"]) {
     if (event["ph"] != "X") continue;

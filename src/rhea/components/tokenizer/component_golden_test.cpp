@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/tokenizer/bpe_trainer.h"
 #include "rhea/components/tokenizer/decoder.h"
@@ -18,7 +19,7 @@ using nlohmann::json;
 
 const json& goldens() {
   static const json file =
-      json::parse(read_file(RHEA_SOURCE_DIR "/tests/data/golden/tokenizer/components.json"));
+      parse_json(read_file(RHEA_SOURCE_DIR "/tests/data/golden/tokenizer/components.json"));
   return file;
 }
 

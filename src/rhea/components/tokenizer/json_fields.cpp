@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 
 namespace rhea::tokenizer {
 namespace {
@@ -22,7 +22,7 @@ std::string excerpt(const Json& value) {
 Json parse_json(std::string_view text, const std::string& name) {
   check_json_depth(text, name);
   try {
-    return Json::parse(text);
+    return rhea::parse_json(text);
   } catch (const Json::exception& error) {
     throw Error("{}: not valid JSON: {}", name, json_reason(error.what()));
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/tokenizer/tokenizer.h"
 
@@ -19,7 +20,7 @@ std::vector<std::string> c4_texts(size_t count) {
   std::ifstream file(kShared / "text/c4_mini_train.jsonl");
   std::vector<std::string> texts;
   for (std::string line; texts.size() < count && std::getline(file, line);)
-    texts.push_back(nlohmann::json::parse(line).at("text").get<std::string>());
+    texts.push_back(parse_json(line).at("text").get<std::string>());
   return texts;
 }
 
@@ -29,7 +30,7 @@ TEST_P(GoldenTokenizer, gives_the_ids_of_the_reference_and_its_text_back) {
   const fs::path golden_file = kShared / "tokenizer_goldens" / (std::string(GetParam()) + ".json");
   if (!fs::exists(golden_file))
     GTEST_SKIP() << golden_file << " is absent: published tokenizers are not in the repository";
-  const auto golden = nlohmann::json::parse(read_file(golden_file));
+  const auto golden = parse_json(read_file(golden_file));
   const auto tokenizer = load_tokenizer(kShared / golden.at("tokenizer").get<std::string>());
   EncodeOptions options;
   options.add_specials = false;
@@ -51,7 +52,7 @@ TEST(PublishedTokenizer, sentencepiece_gives_the_ids_of_llama2) {
   const fs::path model = kShared / "tokenizers/sentencepiece/tokenizer.llama2.model";
   if (!fs::exists(model))
     GTEST_SKIP() << model << " is absent: published tokenizers are not in the repository";
-  const auto golden = nlohmann::json::parse(read_file(kShared / "tokenizer_goldens/llama2.json"));
+  const auto golden = parse_json(read_file(kShared / "tokenizer_goldens/llama2.json"));
   const auto tokenizer = load_tokenizer(model);
   EXPECT_EQ(tokenizer->bos_id(), 1);
   EXPECT_EQ(tokenizer->eos_id(), 2);
@@ -71,7 +72,7 @@ TEST(PublishedTokenizer, tiktoken_gives_the_ids_of_gpt2) {
   const fs::path file = kShared / "tokenizers/tiktoken/r50k_base.json";
   if (!fs::exists(file))
     GTEST_SKIP() << file << " is absent: published tokenizers are not in the repository";
-  const auto golden = nlohmann::json::parse(read_file(kShared / "tokenizer_goldens/gpt2.json"));
+  const auto golden = parse_json(read_file(kShared / "tokenizer_goldens/gpt2.json"));
   const auto tokenizer = load_tokenizer(file);
   EXPECT_EQ(tokenizer->encode("<|endoftext|>"), std::vector<int32_t>{50256});
   for (const auto& entry : golden.at("cases")) {
@@ -108,7 +109,7 @@ TEST(PublishedTokenizer, the_reference_of_cs336_loads_from_vocab_and_merges) {
   write_file_atomic(folder / "vocab.json", read_file(source / "train-bpe-reference-vocab.json"));
   write_file_atomic(folder / "merges.txt", read_file(source / "train-bpe-reference-merges.txt"));
   const auto tokenizer = load_tokenizer(folder);
-  const auto vocab = nlohmann::json::parse(read_file(folder / "vocab.json"));
+  const auto vocab = parse_json(read_file(folder / "vocab.json"));
   for (const auto& [token, id] : vocab.items())
     EXPECT_EQ(tokenizer->token_id(token), id.get<int32_t>()) << token;
   EXPECT_EQ(tokenizer->encode(" the"), std::vector<int32_t>{vocab.at("\u0120the")});
@@ -161,7 +162,7 @@ TEST(PublishedTokenizer, stories260K_begins_with_bos_and_decodes_its_golden_text
   const fs::path folder = kShared / "weights/stories260K";
   if (!fs::exists(folder))
     GTEST_SKIP() << folder << " is absent: published weights are not in the repository";
-  const auto golden = nlohmann::json::parse(read_file(folder / "golden.json"));
+  const auto golden = parse_json(read_file(folder / "golden.json"));
   const auto tokenizer = load_tokenizer(folder);
   const auto ids = golden.at("greedy_ids").get<std::vector<int32_t>>();
   EXPECT_EQ(tokenizer->decode(ids, /*skip_special=*/true), golden.at("text").get<std::string>());

@@ -12,7 +12,7 @@ namespace rhea {
 namespace {
 
 // ['wq', 'wv']
-std::string quoted(const std::vector<std::string>& words) {
+std::string quoted_words(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) text += fmt::format("{}'{}'", text.empty() ? "" : ", ", word);
   return fmt::format("[{}]", text);
@@ -64,13 +64,14 @@ void LoRAConverter::convert(Slot<Config>& slot, std::vector<ConversionNote>& not
     if (!used.contains(target)) unmatched.push_back(target);
   const std::string warning = fmt::format(
       "LoRA target_modules {} did not match any Linear.Config in the model config tree.",
-      quoted(unmatched));
+      quoted_words(unmatched));
   if (!target_modules.empty() && used.empty()) throw Error("{}", warning);
   if (!unmatched.empty()) notes.push_back({true, warning});
   notes.push_back(
-      {false, fmt::format("LoRA training active with rank={}, alpha={}{}", rank, with_point(alpha),
-                          target_modules.empty() ? " (all Linear layers)"
-                                                 : ", target_modules=" + quoted(target_modules))});
+      {false,
+       fmt::format("LoRA training active with rank={}, alpha={}{}", rank, with_point(alpha),
+                   target_modules.empty() ? " (all Linear layers)"
+                                          : ", target_modules=" + quoted_words(target_modules))});
   report.finish(notes, "linear layers have an adapter");
   model.trainable.emplace_back("*", false);
   model.trainable.emplace_back("*.lora_a.weight", true);

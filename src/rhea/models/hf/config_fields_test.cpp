@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/config/json.h"
 #include "rhea/models/hf/config_json.h"
@@ -206,7 +206,7 @@ TEST_P(ConfigFields, EachIsReadOrRefused) {
   const fs::path folder = kModels / GetParam();
   for (const char* name : {"config.json", "config_v4.json"}) {
     SCOPED_TRACE(name);
-    const json config = json::parse(std::ifstream(folder / name));
+    const json config = parse_json(read_file(folder / name));
     check(config, json::json_pointer(), fingerprint(config));
     json unknown = config;
     unknown["frobnicate"] = 1;

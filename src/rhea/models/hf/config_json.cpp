@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/config/traverse.h"
@@ -24,7 +24,7 @@ constexpr double kMostParameters = 1e15;
 json parse(std::string_view text, const std::string& origin) {
   check_json_depth(text, origin);
   try {
-    return json::parse(text);
+    return parse_json(text);
   } catch (const json::exception& error) {
     throw Error("{}: not valid JSON: {}", origin, json_reason(error.what()));
   }
@@ -100,7 +100,7 @@ PublishedConfig parse_config(std::string_view text, std::string_view origin_view
   const Row& row = row_of(document, origin);
   PublishedConfig config;
   config.model_type = row.model_type;
-  const json defaults = json::parse(row.defaults);
+  const json defaults = parse_json(row.defaults);
   Fields fields(document, defaults, origin, config.notes, row.spellings);
   config.decoder = row.build(fields);
   config.decoder.tok_embeddings->padding_idx = padding_of(row, fields, config.decoder.vocab_size());

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rhea/base/json.h"
 #include "rhea/config/json.h"
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/hf/config_json.h"
@@ -118,8 +119,8 @@ bool is_llama_form(const std::string& model_type) {
 std::vector<std::string> tree_differences(const nn::Decoder::Config& ours,
                                           const nn::Decoder::Config& theirs) {
   std::vector<std::string> found;
-  compare_trees(nlohmann::json::parse(config::to_json(ours, -1)),
-                nlohmann::json::parse(config::to_json(theirs, -1)), "", found);
+  compare_trees(parse_json(config::to_json(ours, -1)), parse_json(config::to_json(theirs, -1)), "",
+                found);
   return found;
 }
 

@@ -1,5 +1,6 @@
 // Look-up, types and ranges of fields.
 #include "rhea/models/hf/fields.h"
+#include "rhea/base/json.h"
 
 #include <fmt/ranges.h>
 
@@ -238,7 +239,7 @@ std::vector<std::string> Fields::texts(std::string_view name) {
 
 void Fields::only(std::string_view name, std::string_view harmless) {
   const json* value = find(name);
-  if (value != nullptr && *value != json::parse(harmless))
+  if (value != nullptr && *value != parse_json(harmless))
     throw Error("{}: {} = {} is not supported; supported: {}", origin_, name, value->dump(),
                 harmless);
 }

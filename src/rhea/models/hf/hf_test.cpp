@@ -7,6 +7,7 @@
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/hf/build.h"
 #include "rhea/models/hf/test_models.h"
@@ -120,7 +121,7 @@ TEST(Table, FieldsOfAWrongTypeAreNamed) {
       "logits_scaling",         "residual_multiplier",
       "attention_multiplier",   "original_max_position_embeddings"};
   for (const auto type : model_types()) {
-    const json defaults = json::parse(find_row(type).defaults);
+    const json defaults = parse_json(find_row(type).defaults);
     json config = small(type);
     ASSERT_NO_THROW(decoder_of(config)) << type;
     for (const auto& [field, value] : defaults.items()) {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/models/hf/table.h"
 
 namespace rhea::models::hf {
@@ -23,7 +23,7 @@ class Editor {
   Editor(std::string_view text, std::string_view origin) : origin_(origin) {
     check_json_depth(text, origin_);
     try {
-      document_ = ordered_json::parse(text);
+      document_ = parse_ordered_json(text);
     } catch (const ordered_json::exception& error) {
       throw Error("{}: not valid JSON: {}", origin_, json_reason(error.what()));
     }
@@ -84,7 +84,7 @@ class Editor {
     if (found && settings) return;
     // Settings of the class, which go before a theta at the top, become those of the file.
     if (row_ != nullptr && !settings) {
-      auto defaults = ordered_json::parse(row_->defaults);
+      auto defaults = parse_ordered_json(row_->defaults);
       if (has(defaults, "rope_parameters") && has(defaults["rope_parameters"], "rope_theta")) {
         document_["rope_parameters"] = defaults["rope_parameters"];
         replace(document_["rope_parameters"], "rope_theta", "rope_parameters.rope_theta", *theta);

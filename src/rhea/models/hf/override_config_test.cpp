@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 
 namespace rhea::models::hf {
 namespace {
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 json overridden(const char* text, const HfOverridesConfig& overrides) {
-  return json::parse(override_config(text, "config.json", overrides).json);
+  return parse_json(override_config(text, "config.json", overrides).json);
 }
 
 TEST(OverrideConfig, WithoutNumbersTheTextIsTheSame) {
@@ -35,8 +36,8 @@ TEST(OverrideConfig, SaysWhatItReplacedAndNothingElseChanges) {
   const char* text = R"({"hidden_size": 64, "num_attention_heads": 16, "head_dim": 128,
                          "rms_norm_eps": 1e-6})";
   const auto made = override_config(text, "config.json", o);
-  EXPECT_EQ(json::parse(made.json),
-            json::parse(R"({"hidden_size": 256, "num_attention_heads": 16, "head_dim": 128,
+  EXPECT_EQ(parse_json(made.json),
+            parse_json(R"({"hidden_size": 256, "num_attention_heads": 16, "head_dim": 128,
                             "rms_norm_eps": 1e-6, "num_key_value_heads": 4})"));
   EXPECT_THAT(made.replaced,
               ElementsAre("hidden_size 64 -> 256", "num_key_value_heads absent -> 4"));
@@ -50,17 +51,17 @@ TEST(OverrideConfig, KeepsTheSpellingOfTheFile) {
       overridden(
           R"({"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "layer_norm_epsilon": 1e-5})",
           o),
-      json::parse(R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 3, "n_head": 4,
+      parse_json(R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 3, "n_head": 4,
                             "layer_norm_epsilon": 1e-3})"));
   EXPECT_EQ(overridden(R"({"model_type": "mpt", "d_model": 8, "n_layers": 1, "n_heads": 2})", o),
-            json::parse(R"({"model_type": "mpt", "d_model": 32, "n_layers": 3, "n_heads": 4,
+            parse_json(R"({"model_type": "mpt", "d_model": 32, "n_layers": 3, "n_heads": 4,
                             "layer_norm_epsilon": 1e-3})"));
   o = {};
   o.num_experts = 6;
   EXPECT_EQ(overridden(R"({"model_type": "dots1", "n_routed_experts": 4, "num_experts": 4})", o),
-            json::parse(R"({"model_type": "dots1", "n_routed_experts": 6, "num_experts": 6})"));
+            parse_json(R"({"model_type": "dots1", "n_routed_experts": 6, "num_experts": 6})"));
   EXPECT_EQ(overridden(R"({"model_type": "mixtral", "num_experts": 4})", o),
-            json::parse(R"({"model_type": "mixtral", "num_experts": 6})"));
+            parse_json(R"({"model_type": "mixtral", "num_experts": 6})"));
 }
 
 TEST(OverrideConfig, ListsWithAnEntryPerLayerAreCut) {
@@ -69,7 +70,7 @@ TEST(OverrideConfig, ListsWithAnEntryPerLayerAreCut) {
   const char* text = R"({"num_hidden_layers": 3, "no_rope_layers": [1, 1, 0],
                          "layer_types": ["a", "b", "c"]})";
   const auto made = override_config(text, "config.json", o);
-  EXPECT_EQ(json::parse(made.json), json::parse(R"({"num_hidden_layers": 2,
+  EXPECT_EQ(parse_json(made.json), parse_json(R"({"num_hidden_layers": 2,
     "no_rope_layers": [1, 1], "layer_types": ["a", "b"]})"));
   EXPECT_THAT(made.replaced, testing::Contains("layer_types: the first 2 of 3"));
 }
@@ -95,17 +96,17 @@ TEST(OverrideConfig, ThetaLeavesTheScalingAlone) {
   EXPECT_EQ(overridden(R"({"rope_parameters": {"rope_theta": 1e6, "rope_type": "yarn",
                            "factor": 4}})",
                        o),
-            json::parse(R"({"rope_parameters": {"rope_theta": 5e6, "rope_type": "yarn",
+            parse_json(R"({"rope_parameters": {"rope_theta": 5e6, "rope_type": "yarn",
                             "factor": 4}})"));
   EXPECT_EQ(
       overridden(R"({"rope_theta": 1e6, "rope_scaling": {"type": "linear", "factor": 4}})", o),
-      json::parse(R"({"rope_theta": 5e6, "rope_scaling": {"type": "linear",
+      parse_json(R"({"rope_theta": 5e6, "rope_scaling": {"type": "linear",
                             "factor": 4}})"));
   EXPECT_EQ(overridden(R"({"rope_parameters": {"rope_type": "default"}})", o),
-            json::parse(R"({"rope_parameters": {"rope_type": "default", "rope_theta": 5e6}})"));
+            parse_json(R"({"rope_parameters": {"rope_type": "default", "rope_theta": 5e6}})"));
   EXPECT_EQ(overridden(R"({"model_type": "gpt_neox", "rotary_emb_base": 1e4})", o),
-            json::parse(R"({"model_type": "gpt_neox", "rotary_emb_base": 5e6})"));
-  EXPECT_EQ(overridden("{}", o), json::parse(R"({"rope_theta": 5e6})"));
+            parse_json(R"({"model_type": "gpt_neox", "rotary_emb_base": 5e6})"));
+  EXPECT_EQ(overridden("{}", o), parse_json(R"({"rope_theta": 5e6})"));
   // The number of sliding layers and that of full ones: one option cannot mean both.
   EXPECT_THAT(
       [&] {

@@ -1,8 +1,8 @@
 // Rotary settings of config.json: what Transformers makes of them in each spelling.
 #include "rhea/models/hf/rope.h"
 
-#include <fstream>
-
+#include "rhea/base/json.h"
+#include "rhea/base/mapped_file.h"
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/hf/test_models.h"
 #include "rhea/models/parts.h"
@@ -34,7 +34,7 @@ void expect_row(const nn::RopeSpec& spec, int64_t length, const json& expected) 
 // The row of the last position (tools/goldens/make_ropes.py); or, never silently another one, an
 // error.
 TEST(Rope, EverySpellingTurnsAsInTransformers) {
-  const auto cases = json::parse(std::ifstream(RHEA_SOURCE_DIR "/tests/data/golden/ropes.json"));
+  const auto cases = parse_json(read_file(RHEA_SOURCE_DIR "/tests/data/golden/ropes.json"));
   ASSERT_GT(cases.size(), 100U);
   for (const json& one : cases) {
     SCOPED_TRACE(one.at("config").dump());

@@ -1,6 +1,7 @@
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 
 #include "rhea/base/downloaded.h"
 #include "rhea/base/error.h"
@@ -25,6 +26,17 @@ void check_json_depth(std::string_view json, std::string_view where) {
       --depth;
     }
   }
+}
+
+nlohmann::json parse_json(std::string_view text) { return nlohmann::json::parse(text); }
+nlohmann::ordered_json parse_ordered_json(std::string_view text) {
+  return nlohmann::ordered_json::parse(text);
+}
+nlohmann::json parse_json_or_discard(std::string_view text) {
+  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+nlohmann::ordered_json parse_ordered_json_or_discard(std::string_view text) {
+  return nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 std::string_view json_reason(std::string_view what) {
