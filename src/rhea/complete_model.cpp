@@ -57,7 +57,7 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config,
     facts.problems.push_back({step, "", error.what()});
   }
   check_components(config, options.reads_files, facts.problems);
-  if (!is_complete) return facts;
+  if (!is_complete || !can_be_traced(config, facts.problems)) return facts;
   if (options.fits_length) fit_length(config);
   const nn::Decoder::Config& model = models::decoder(config.model_spec);
   facts.n_layers = static_cast<int64_t>(model.layers.size());

@@ -14,11 +14,14 @@
 #include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/train_step/optimizer_groups.h"
 #include "rhea/config/pattern.h"
+#include "rhea/config/rules.h"
+#include "rhea/config/traverse.h"
 #include "rhea/models/hf/config_json.h"
 #include "rhea/models/hf/override_config.h"
 #include "rhea/models/key_rules.h"
 #include "rhea/models/registry.h"
 #include "rhea/nn/losses.h"
+#include "rhea/nn/moe.h"
 #include "rhea/ops/ops.h"
 #include "rhea/passes/pipeline.h"
 
@@ -166,6 +169,46 @@ void check_passes(const TrainerConfig& config, Problems& problems) {
     add(problems, "debug.disable_passes",
         fmt::format("{}", fmt::join(config.debug.disable_passes, ",")), error.what());
   }
+}
+
+bool can_be_traced(TrainerConfig& config, Problems& problems) {
+  const size_t before = problems.size();
+  const auto refuse_above = [&](const std::string& path, std::string_view field, int64_t value,
+                                std::string_view limit_field, int64_t limit) {
+    if (value <= limit) return;
+    add(problems, fmt::format("{}.{}", path, field), std::to_string(value),
+        fmt::format("must be at most {}, which is {}", limit_field, limit));
+  };
+  const ModelSpec& spec = config.model_spec;
+  if (models::families().find(spec.name) == nullptr)
+    add(problems, "model_spec.name", "'" + spec.name + "'",
+        fmt::format("expected one of: {}", joined(models::families().names())));
+  const auto* model = spec.model.as<nn::Decoder::Config>();
+  if (model == nullptr) {
+    add(problems, "model_spec.model", "",
+        "is no decoder: set model_spec to what the model_registry of a family gives");
+    return false;
+  }
+  if (model->layers.empty())
+    add(problems, "model_spec.model.layers", "", "is empty: a model has one layer at least");
+  config::traverse(config.model_spec, [&](const config::Node& node) {
+    const std::string path = "model_spec." + node.path;
+    if (const auto* router = dynamic_cast<const nn::Router::Config*>(&node.config)) {
+      refuse_above(path, "top_k", router->top_k, "num_experts", router->num_experts);
+      refuse_above(path, "top_groups", router->top_groups, "num_groups", router->num_groups);
+    }
+    const auto* qkv = dynamic_cast<const nn::QKV::Config*>(&node.config);
+    if (qkv != nullptr && qkv->n_kv_heads > 0 && qkv->n_heads % qkv->n_kv_heads != 0)
+      add(problems, path + ".n_heads", std::to_string(qkv->n_heads),
+          fmt::format("must be a multiple of n_kv_heads, which is {}", qkv->n_kv_heads));
+    return true;
+  });
+  config::Report fields;  // validate() reports these
+  config::check_fields(config, fields);
+  return problems.size() == before &&
+         std::ranges::none_of(fields.problems, [](const config::Problem& problem) {
+           return problem.path.starts_with("model_spec.") || problem.path.starts_with("loss");
+         });
 }
 
 void check_model(const TrainerConfig& config, Problems& problems) {

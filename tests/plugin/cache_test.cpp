@@ -24,6 +24,12 @@ class Cache : public PluginTest {
     EXPECT_EQ(ended.code, 0) << ended.output;
     return count(ended.output, "Compiling ") > 0;
   }
+  // A program of the user in the place of the compiler.
+  std::string script(const std::string& name, const std::string& text) const {
+    write(name, "#!/bin/sh\n" + text);
+    std::filesystem::permissions(folder() / name, std::filesystem::perms::owner_all);
+    return (folder() / name).string();
+  }
   std::vector<std::filesystem::path> workshops() const {
     std::vector<std::filesystem::path> found;
     for (const auto& file : std::filesystem::directory_iterator(cache()))
@@ -87,15 +93,13 @@ TEST_F(Cache, EightProcessesOnAnEmptyCacheCompileOnce) {
 TEST_F(Cache, ASourceThatIsRefusedIsCompiledOnceForAllWhoWait) {
   write("broken.cpp", "#include <vector>\nint f() { return undeclared; }\n");
   // A compiler that takes its time, so that the others are waiting when it refuses.
-  write("slow.sh",
-        "#!/bin/sh\necho x >> " + (folder() / "calls").string() + "\nsleep 2\nexec c++ \"$@\"\n");
-  std::filesystem::permissions(folder() / "slow.sh", std::filesystem::perms::owner_all);
+  const std::string slow = script(
+      "slow.sh", "echo x >> " + (folder() / "calls").string() + "\nsleep 2\nexec c++ \"$@\"\n");
   std::vector<std::unique_ptr<support::Process>> processes;
   for (int i = 0; i < 4; ++i)
     processes.push_back(std::make_unique<support::Process>(
         std::vector<std::string>{"train", "--help", "--module", "broken"},
-        folder() / ("log" + std::to_string(i)),
-        options({{"RHEA_CXX", (folder() / "slow.sh").string()}})));
+        folder() / ("log" + std::to_string(i)), options({{"RHEA_CXX", slow}})));
   for (auto& process : processes) {
     EXPECT_EQ(process->wait(), 2);
     EXPECT_THAT(process->output(), HasSubstr("undeclared"));
@@ -120,12 +124,62 @@ TEST_F(Cache, AKilledCompileLeavesAWorkingCache) {
   EXPECT_THAT(workshops(), IsEmpty());
 }
 
+// What a driver starts (cc1plus) lives in the same process group, and dies with us.
+TEST_F(Cache, AKilledProcessTakesItsCompilerWithIt) {
+  write_runs();
+  const std::string pid_file = (folder() / "pid").string();
+  const std::string driver =
+      script("driver.sh", "sleep 100 &\necho $! > " + pid_file + ".new\nmv " + pid_file + ".new " +
+                              pid_file + "\nwait\n");
+  support::Process process({"train", "--help", "--module", "my_runs"}, folder() / "log",
+                           options({{"RHEA_CXX", driver}}));
+  for (int i = 0; i < 600 && !std::filesystem::exists(pid_file); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ASSERT_TRUE(std::filesystem::exists(pid_file)) << process.output();
+  const pid_t child = std::stoi(read_file(pid_file));
+  EXPECT_EQ(::kill(child, 0), 0);
+  process.signal(SIGKILL);
+  process.wait();
+  // Gone, or dead and not yet collected by whoever inherits it.
+  const auto runs = [&] {
+    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+    std::string number, name, state;
+    return stat >> number >> name >> state && state != "Z";
+  };
+  for (int i = 0; i < 100 && runs(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(runs());
+}
+
+TEST_F(Cache, WhatIsNoFaultOfTheSourceIsNamedAndNotRemembered) {
+  write_runs();
+  struct Failure {
+    std::string compiler;
+    int code;
+    const char* said;
+  };
+  const Failure failures[] = {
+      {"/bin/true", 2, "/bin/true ended with exit code 0, but made no library; is it a C++"},
+      {"/bin/false", 2, "/bin/false ended with exit code 1, and said nothing; is it a C++"},
+      {script("full.sh",
+              "echo 'fatal error: error writing to x.s: No space left on device' >&2\n"
+              "exit 1\n"),
+       4, "is full, so the compiler could not write; free some space, or set RHEA_CACHE_DIR"},
+  };
+  for (const Failure& failure : failures) {
+    SCOPED_TRACE(failure.compiler);
+    const Ended ended = load("my_runs", {{"RHEA_CXX", failure.compiler}});
+    EXPECT_EQ(ended.code, failure.code);
+    EXPECT_THAT(ended.output, HasSubstr(failure.said));
+    EXPECT_THAT(ended.output, Not(HasSubstr("does not compile")));
+    EXPECT_TRUE(cached(".failed").empty());
+  }
+}
+
 // No fault of the source: nothing is remembered of it.
 TEST_F(Cache, AKilledCompilerIsNotASourceThatIsWrong) {
   write_runs();
-  write("killed.sh", "#!/bin/sh\nkill -9 $$\n");
-  std::filesystem::permissions(folder() / "killed.sh", std::filesystem::perms::owner_all);
-  const Ended ended = load("my_runs", {{"RHEA_CXX", (folder() / "killed.sh").string()}});
+  const Ended ended = load("my_runs", {{"RHEA_CXX", script("killed.sh", "kill -9 $$\n")}});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, AllOf(HasSubstr("my_runs.cpp: the compiler "),
                                   HasSubstr("was ended by signal 9"), HasSubstr("start again")));
@@ -153,11 +207,45 @@ TEST_F(Cache, ListAndClear) {
   const std::string list = rhea({"cache", "list"}).output;
   EXPECT_THAT(list, HasSubstr((folder() / "my_runs.cpp").string()));
   EXPECT_THAT(list, HasSubstr("1 compiled plugin(s)"));
-  write("cache/plugins/notes.txt", "not ours");
-  EXPECT_THAT(rhea({"cache", "clear"}).output, HasSubstr("removed 1 compiled plugin(s)"));
-  EXPECT_THAT(cached(".so"), IsEmpty());
-  EXPECT_TRUE(std::filesystem::exists(cache() / "notes.txt"));
+  // Left by another content of the same source, or by another Rhea.
+  write("cache/plugins/old-0123456789abcdef-0123456789abcdef.so", "old");
+  write("cache/plugins/old-0123456789abcdef.record", "rhea plugin cache 0\n");
+  EXPECT_THAT(rhea({"cache", "list"}).output,
+              AllOf(HasSubstr("(left over)  old-"), HasSubstr("2 compiled plugin(s)")));
+  const std::vector<std::string> foreign = {
+      "notes.txt",        "libmine.so", "mine.record", "a.lock", "x-0123456789abcdef-0123.so",
+      "mine.tmp.abcdef/x"};
+  std::filesystem::create_directory(cache() / "mine.tmp.abcdef");
+  for (const std::string& name : foreign) write("cache/plugins/" + name, "not ours");
+  EXPECT_THAT(rhea({"cache", "clear"}).output, HasSubstr("removed 2 compiled plugin(s)"));
+  int64_t left = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(cache()))
+    left += file.is_regular_file();
+  EXPECT_EQ(left, static_cast<int64_t>(foreign.size()));
+  for (const std::string& name : foreign)
+    EXPECT_TRUE(std::filesystem::exists(cache() / name)) << name;
   EXPECT_EQ(rhea({"cache"}).code, 2);
+}
+
+TEST_F(Cache, WhatIsNotUsedForAMonthGoesWithTheNextCompile) {
+  write_runs();
+  EXPECT_TRUE(compiles("my_runs"));
+  const auto age = [&](int days) {
+    for (const auto& file : std::filesystem::directory_iterator(cache()))
+      std::filesystem::last_write_time(file.path(), std::filesystem::file_time_type::clock::now() -
+                                                        std::chrono::hours(24 * days));
+  };
+  write("cache/plugins/libmine.so", "not ours");
+  write("other.cpp", std::string(kRuns) + "// another\n");
+  age(29);
+  EXPECT_TRUE(compiles("other"));
+  EXPECT_THAT(cached(".record"), SizeIs(2));
+  age(31);
+  write("other.cpp", std::string(kRuns) + "// a third\n");
+  EXPECT_TRUE(compiles("other"));
+  EXPECT_THAT(cached(".record"), SizeIs(1));
+  EXPECT_THAT(cached(".so"), SizeIs(2));  // and the one that is not ours
+  EXPECT_FALSE(compiles("other"));
 }
 
 TEST_F(Cache, AFolderThatCannotBeWrittenIsNamed) {

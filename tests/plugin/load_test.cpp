@@ -1,4 +1,6 @@
 // What the loader says and refuses.
+#include <sys/stat.h>
+
 #include <functional>
 
 #include "rhea/plugin/stamp.h"
@@ -60,6 +62,44 @@ TEST_F(Load, BuiltInModulesComeFirstAndTwoFilesOfOneNameAreRefused) {
   write("twice.so", "");
   EXPECT_THAT(config("twice", "f").output,
               AllOf(HasSubstr("twice.cpp"), HasSubstr("twice.so"), HasSubstr("say which")));
+}
+
+TEST_F(Load, WhatIsNoFileIsNamed) {
+  std::filesystem::create_directory(folder() / "runs.cpp");
+  std::filesystem::create_directory(folder() / "some");
+  std::filesystem::create_symlink("loop.cpp", folder() / "loop.cpp");
+  ASSERT_EQ(::mkfifo((folder() / "pipe.cpp").c_str(), 0600), 0);
+  const std::pair<const char*, const char*> modules[] = {
+      {"runs.cpp", "runs.cpp is a folder; a module is a file"},
+      {"runs", "runs.cpp is a folder; a module is a file"},
+      {"some", "Cannot load module 'some', which is a folder"},
+      {"loop.cpp", "loop.cpp cannot be opened: Too many levels of symbolic links"},
+      {"pipe.cpp", "pipe.cpp is no regular file; a module is a file"},
+  };
+  for (const auto& [module, said] : modules) {
+    const Ended ended = load(module);
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.output, HasSubstr(said));
+    EXPECT_THAT(rhea({"plan", "--module", "qwen3", "--config", "qwen3_debugmodel",
+                      "--override.imports", module})
+                    .code,
+                2);
+  }
+}
+
+TEST_F(Load, PathsMayBeAbsoluteOrBeginAtHome) {
+  write_runs();
+  for (const std::string& module :
+       {(folder() / "my_runs.cpp").string(), (folder() / "my_runs").string(),
+        std::string("~/my_runs.cpp")}) {
+    const Ended ended = load(module, {{"HOME", folder().string()}});
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    const Ended imported = rhea({"plan", "--module", "qwen3", "--config", "qwen3_debugmodel",
+                                 "--training.seq_len=64", "--override.imports", module},
+                                {{"HOME", folder().string()}});
+    EXPECT_EQ(imported.code, 0) << imported.output;
+    EXPECT_THAT(imported.output, HasSubstr("my_runs.cpp registers no override"));
+  }
 }
 
 TEST_F(Load, AnExceptionOfAConfigFunctionNamesFileAndLine) {

@@ -77,7 +77,7 @@ bool fits_reference(const ir::Graph& graph) {
     std::vector<ir::Type> in;
     for (const ir::ValueId id : node.inputs) in.push_back(graph.type(id));
     if (node.op != &ir::kInput)
-      flops += ops::cost_of({node.op, in, node.outputs, &node.attrs}).flops;
+      flops += ops::cost_of({node.op, in, node.outputs, &node.attrs}, {&graph, &node}).flops;
     for (const ir::Type& type : node.outputs)
       elements += static_cast<double>(ir::num_elements(type.shape));
   }

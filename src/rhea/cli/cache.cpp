@@ -20,7 +20,8 @@ int list() {
   const auto entries = plugin::cache_entries();
   for (const plugin::CacheEntry& entry : entries) {
     fmt::print("{:>10} KB  {}  {}\n", with_commas(static_cast<int64_t>(entry.bytes / 1024)),
-               entry.source.string(), entry.library.filename().string());
+               entry.source.empty() ? "(left over)" : entry.source.string(),
+               entry.library.filename().string());
     bytes += entry.bytes;
   }
   fmt::print("{} compiled plugin(s), {} KB, in {}\n", entries.size(),

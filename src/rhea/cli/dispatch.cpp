@@ -13,6 +13,7 @@
 #include "rhea/base/error.h"
 #include "rhea/base/json.h"
 #include "rhea/base/machine_memory.h"
+#include "rhea/base/rethrow.h"
 #include "rhea/base/status_line.h"
 #include "rhea/base/text.h"
 #include "rhea/base/version.h"
@@ -102,6 +103,8 @@ int guarded(const std::function<int()>& body) {
                   full ? ExitCode::out_of_memory : ExitCode::user_error);
   } catch (const std::exception& error) {
     return report(json_reason(error.what()), ExitCode::user_error);
+  } catch (...) {
+    return report(fmt::format("a function {}", kThrewNoText), ExitCode::user_error);
   }
 }
 

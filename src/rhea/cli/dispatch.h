@@ -11,7 +11,7 @@ namespace rhea::cli {
 int dispatch(Args words);
 
 // Calls `body`; an exception is printed to standard error and turned into the exit code that
-// belongs to it: ExitError its own, std::bad_alloc 4, any other exception 2.
+// belongs to it: ExitError its own, std::bad_alloc 4, anything else 2.
 int guarded(const std::function<int()>& body);
 
 }  // namespace rhea::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rhea/cli/dispatch.h"
+#include "rhea/plugin/exit_guard.h"
 
 namespace {
 
@@ -27,5 +28,6 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   occupy_closed_streams();
   const std::vector<std::string> words(argv + 1, argv + argc);
+  const rhea::plugin::ExitGuard guard;
   return rhea::cli::guarded([&] { return rhea::cli::dispatch(words); });
 }

@@ -42,6 +42,17 @@ void SlotBase::check_fits(const SlotBase& other) const {
                 accepted_type(), type_name(*other.value_), accepted_type());
 }
 
+void SlotBase::throw_empty() const {
+  throw Error("a {} is needed and its slot is empty; fill it with one", accepted_type());
+}
+
+void SlotBase::throw_cut(const Config& value, const std::type_info& type) {
+  throw Error(
+      "a slot is filled with a {} that is seen as a {}, which would lose its other fields; assign "
+      "the {} itself",
+      type_name(value), detail::type_name(type), type_name(value));
+}
+
 void SlotBase::replace(const SlotBase& other) {
   check_fits(other);
   *this = other;

@@ -65,20 +65,25 @@ class SlotBase {
   template <class D>
   void hold(const D& value) {
     // A copy through a base reference would silently lose the derived fields.
-    RHEA_CHECK(typeid(value) == typeid(D), "a slot must be filled with a value of its own type");
+    if (typeid(value) != typeid(D)) throw_cut(value, typeid(D));
     value_ = std::make_unique<D>(value);
     copy_ = [](const Config& c) -> std::unique_ptr<Config> {
       return std::make_unique<D>(static_cast<const D&>(c));
     };
   }
 
+  [[noreturn]] void throw_empty() const;
+
  private:
+  [[noreturn]] static void throw_cut(const Config& value, const std::type_info& type);
+
   std::unique_ptr<Config> value_;
   Copy copy_ = nullptr;
 };
 
 // Holds a T or a config derived from T; copies deeply, so a tree of slots behaves like a value.
-// Empty only when T is abstract and nothing was assigned, or after a move.
+// Empty only when T is abstract and nothing was assigned, or after a move; what it holds is asked
+// for with an Error then.
 template <class T>
 class Slot : public SlotBase {
  public:
@@ -111,7 +116,7 @@ class Slot : public SlotBase {
 
  private:
   T* checked() const {
-    RHEA_CHECK(get() != nullptr, "use of an empty config slot");
+    if (get() == nullptr) throw_empty();
     return static_cast<T*>(const_cast<Config*>(get()));
   }
   bool accepts([[maybe_unused]] const Config& config) const override {

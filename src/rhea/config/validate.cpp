@@ -11,6 +11,8 @@
 namespace rhea::config {
 namespace {
 
+constexpr const char* kEmpty = "is empty: the config function must fill it";
+
 // Choices and ranges that fields() states.
 class FieldChecker final : public Visitor {
  public:
@@ -40,14 +42,22 @@ class FieldChecker final : public Visitor {
     enter(std::string(info.name), config);
   }
   void slot(const FieldInfo& info, SlotBase& slot) override {
-    // A model may still be missing here: whoever needs one says so.
+    // A model may still be missing here, and in one many parts are left out by an empty slot.
     if (slot)
       enter(std::string(info.name), *slot.get());
-    else if (!prefix_.starts_with("model_spec."))
-      report_.add_anywhere(path(info), "", "is empty: the config function must fill it");
+    else if (info.required || !prefix_.starts_with("model_spec."))
+      report_.add_anywhere(path(info), "", kEmpty);
   }
   void list(const FieldInfo& info, ConfigList& list) override {
     for (size_t i = 0; i < list.size(); ++i) enter(fmt::format("{}.{}", info.name, i), list.at(i));
+  }
+
+  void flat(std::string_view name, SlotBase& slot) override {
+    // The config around it takes its fields from it, and cannot do without.
+    if (slot)
+      slot.get()->fields(*this);
+    else
+      report_.add_anywhere(prefix_ + std::string(name), "", kEmpty);
   }
 
   std::string path(const FieldInfo& info) const { return prefix_ + std::string(info.name); }

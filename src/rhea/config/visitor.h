@@ -43,6 +43,7 @@ struct FieldInfo {
   double max = std::numeric_limits<double>::infinity();
   bool above_min = false;  // the value must be greater than min, not equal
   bool hidden = false;     // set in code only: in the JSON, not on the command line
+  bool required = false;   // of a slot: it must not be empty
   std::vector<Alternative> alternatives;
 };
 
@@ -72,6 +73,10 @@ struct Hidden {
   void apply(FieldInfo& info) const { info.hidden = true; }
 };
 inline constexpr Hidden hidden;
+struct Required {
+  void apply(FieldInfo& info) const { info.required = true; }
+};
+inline constexpr Required required;
 
 // A list of configs (plain or in slots) for code that does not know their type.
 class ConfigList {
@@ -164,7 +169,7 @@ class Visitor {
     size_t size() const override { return items_.size(); }
     Config& at(size_t i) override {
       if constexpr (std::derived_from<typename V::value_type, SlotBase>)
-        return *items_[i].get();
+        return *items_[i];
       else
         return items_[i];
     }

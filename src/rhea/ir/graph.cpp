@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include "rhea/base/error.h"
+#include "rhea/base/rethrow.h"
+#include "rhea/ir/row_cells.h"
 
 namespace rhea::ir {
 namespace {
@@ -28,6 +30,22 @@ void complete_attrs(const OpDef& op, Attrs& attrs) {
     bool known = false;
     for (const auto& spec : op.attrs) known |= spec.name == name;
     if (!known) throw Error("unknown attribute '{}'", name);
+  }
+}
+
+// What infer of a row from outside may give and no tensor can be.
+void check_results(std::span<const Type> types) {
+  if (types.empty()) throw Error("infer gives no types; an op has at least one result");
+  for (size_t i = 0; i < types.size(); ++i) {
+    int64_t bytes = 16;  // with room for the widest element and its padding
+    for (const int64_t dim : types[i].shape) {
+      if (dim < 0)
+        throw Error("infer gives {} as result {}; a dim cannot be negative", to_string(types[i]),
+                    i);
+      if (dim > 0 && __builtin_mul_overflow(bytes, dim, &bytes))
+        throw Error("infer gives {} as result {}, which is more bytes than can be counted",
+                    to_string(types[i]), i);
+    }
   }
 }
 
@@ -100,14 +118,18 @@ const OpDef kConstant{
         },
 };
 
-const Type& Value::type() const { return graph->type(id); }
+const Type& Value::type() const {
+  if (!valid()) throw Error("an empty value is used; it is the result of no op");
+  return graph->type(id);
+}
 const Shape& Value::shape() const { return type().shape; }
 DType Value::dtype() const { return type().dtype; }
 int64_t Value::dim(int64_t i) const {
   const Shape& dims = shape();
   const int64_t rank = static_cast<int64_t>(dims.size());
   const int64_t at = i < 0 ? i + rank : i;
-  RHEA_CHECK(at >= 0 && at < rank, "dim {} of {}", i, to_string(type()));
+  if (at < 0 || at >= rank)
+    throw Error("dim {} of {} is asked for, which has {} dims", i, to_string(type()), rank);
   return dims[static_cast<size_t>(at)];
 }
 
@@ -122,14 +144,15 @@ std::vector<Value> Graph::append(const OpDef& op, std::vector<ValueId> inputs, A
   }
   std::vector<Type> out_types;
   try {
+    if (!op.infer) throw Error("the row lacks infer, which gives the types of its results");
     complete_attrs(op, attrs);
     out_types = op.infer(in_types, attrs);
-  } catch (const Error& error) {
-    std::string operands;
-    for (const Type& t : in_types) operands += (operands.empty() ? "" : ", ") + to_string(t);
-    throw Error("{}({}): {}\n  in {}\n  at {}", op.name, operands, error.what(),
-                scope_name(scope).empty() ? "(no module)" : scope_name(scope),
-                location_name(location));
+    check_results(out_types);
+  } catch (...) {
+    rethrow_with(fmt::format("{}({})", op.name, to_string(in_types)),
+                 fmt::format("\n  in {}\n  at {}",
+                             scope_name(scope).empty() ? "(no module)" : scope_name(scope),
+                             location_name(location)));
   }
   const auto index = static_cast<int32_t>(nodes_.size());
   std::vector<Value> results;
@@ -141,28 +164,44 @@ std::vector<Value> Graph::append(const OpDef& op, std::vector<ValueId> inputs, A
   return results;
 }
 
+namespace {
+
+std::string text_of(std::source_location where) {
+  const std::string_view file = where.file_name();
+  const auto at = file.rfind("rhea/");
+  return fmt::format("{}:{}", at == std::string_view::npos ? file : file.substr(at), where.line());
+}
+
+}  // namespace
+
 std::vector<Value> Graph::add(const OpDef& op, std::span<const Value> inputs, Attrs attrs,
                               std::source_location where) {
   std::vector<ValueId> ids;
   ids.reserve(inputs.size());
   for (const Value& input : inputs) {
-    RHEA_CHECK(input.graph == this, "{}: operand belongs to another graph or is empty", op.name);
+    // The graph is not asked before this: it may be that of an empty value, too.
+    if (!input.valid())
+      throw Error("{}: operand {} is an empty value\n  at {}", op.name, ids.size(), text_of(where));
+    if (input.graph != this)
+      throw Error(
+          "{}: operand {} is a value of another graph; use values of the graph that is traced\n  "
+          "in "
+          "{}\n  at {}",
+          op.name, ids.size(), scope_name(scope_).empty() ? "(no module)" : scope_name(scope_),
+          text_of(where));
     ids.push_back(input.id);
   }
-  int32_t location = forced_location_;
-  if (location < 0) {
-    const std::string_view file = where.file_name();
-    const auto at = file.rfind("rhea/");
-    location = intern_location(
-        fmt::format("{}:{}", at == std::string_view::npos ? file : file.substr(at), where.line()));
-  }
+  const int32_t location =
+      forced_location_ < 0 ? intern_location(text_of(where)) : forced_location_;
   return append(op, std::move(ids), std::move(attrs), scope_, location);
 }
 
 Value Graph::add1(const OpDef& op, std::initializer_list<Value> inputs, Attrs attrs,
                   std::source_location where) {
   auto results = add(op, std::span(inputs.begin(), inputs.size()), std::move(attrs), where);
-  RHEA_CHECK(results.size() == 1, "{} has {} results", op.name, results.size());
+  if (results.size() != 1)
+    throw Error("{} has {} results; add1 is for ops with one\n  at {}", op.name, results.size(),
+                text_of(where));
   return results[0];
 }
 
@@ -205,7 +244,9 @@ Value Graph::constant(double value, Type type, std::source_location where) {
 }
 
 void Graph::output(std::string_view name, Value value, std::string_view donates) {
-  RHEA_CHECK(value.graph == this, "output '{}' belongs to another graph", name);
+  if (value.graph != this)
+    throw Error("output '{}' of the graph is {}", name,
+                value.graph == nullptr ? "an empty value" : "a value of another graph");
   outputs_.push_back({std::string(name), value.id, std::string(donates)});
 }
 

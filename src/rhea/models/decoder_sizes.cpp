@@ -19,14 +19,44 @@ Init head_init(int64_t dim) {
   return Init::truncated_normal(std, 3 * std);
 }
 
+namespace {
+
+// Before anything is divided by one of them.
+void check_sizes(const DecoderSizes& sizes) {
+  const auto at_least = [](std::string_view field, int64_t value, int64_t least) {
+    if (value < least) throw Error("{} is {}, expected at least {}", field, value, least);
+  };
+  at_least("dim", sizes.dim, 1);
+  at_least("n_layers", sizes.n_layers, 1);
+  at_least("n_heads", sizes.n_heads, 1);
+  at_least("n_kv_heads", sizes.n_kv_heads, 1);
+  at_least("head_dim", sizes.head_dim, 0);
+  at_least("hidden_dim", sizes.hidden_dim, 1);
+  at_least("vocab_size", sizes.vocab_size, 1);
+  if (sizes.n_heads % sizes.n_kv_heads != 0)
+    throw Error("n_heads ({}) must be a multiple of n_kv_heads ({})", sizes.n_heads,
+                sizes.n_kv_heads);
+  const ExpertSizes& experts = sizes.experts;
+  at_least("experts.num_experts", experts.num_experts, 0);
+  at_least("experts.top_k", experts.top_k, experts.num_experts > 0 ? 1 : 0);
+  if (experts.num_experts == 0 && (experts.top_k > 0 || experts.load_balance_coeff))
+    throw Error(
+        "experts.num_experts is 0, but experts.top_k is {}{}; give it experts, or set `experts = "
+        "{{}}` for a dense model",
+        experts.top_k, experts.load_balance_coeff ? " and experts.load_balance_coeff is set" : "");
+  if (experts.top_k > experts.num_experts)
+    throw Error("experts.top_k ({}) must be at most experts.num_experts ({})", experts.top_k,
+                experts.num_experts);
+}
+
+}  // namespace
+
 nn::Decoder::Config make_decoder(const DecoderSizes& sizes, const nn::DecoderNames& names,
                                  const InitRules& init, const nn::RopeFields& rope) {
   const auto norm = [&](int64_t dim) { return rms_norm(dim, sizes.norm_eps); };
+  check_sizes(sizes);
   const int64_t head_dim =
       sizes.head_dim != 0 ? sizes.head_dim : div_exact(sizes.dim, sizes.n_heads);
-  if (sizes.n_kv_heads <= 0 || sizes.n_heads % sizes.n_kv_heads != 0)
-    throw Error("n_heads ({}) must be a multiple of n_kv_heads ({})", sizes.n_heads,
-                sizes.n_kv_heads);
   nn::CosSinRoPE::Config turned;
   static_cast<nn::RopeFields&>(turned) = rope;
   if (turned.dim == 0) turned.dim = head_dim;

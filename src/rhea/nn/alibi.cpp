@@ -36,7 +36,7 @@ void PositionBias::Config::fields(Visitor& v) {
 
 void Alibi::Config::fields(Visitor& v) {
   PositionBias::Config::fields(v);
-  v("n_heads", n_heads, "query heads");
+  v("n_heads", n_heads, "query heads", at_least(1));
   v("bias_max", bias_max, "exponent of the last slope of 2^m heads");
   v("factor", factor, "of slope * position");
   v("in_bfloat16", in_bfloat16, "slope * position is rounded to bfloat16");

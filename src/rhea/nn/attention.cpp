@@ -74,7 +74,7 @@ void Attention::Config::fields(Visitor& v) {
   v.names(names);
   // Without a scope of their own the projections are children of the attention.
   if (!names->qkv.empty())
-    v(names->qkv, qkv_linear, "query, key and value projections");
+    v(names->qkv, qkv_linear, "query, key and value projections", required);
   else
     v.inlined(kNativeNames.qkv, qkv_linear);
   v(names->wo, wo, "output projection");

@@ -60,13 +60,13 @@ Value TransformerBlock::Config::forward(Trace& trace, Value x_TD) const {
 void TransformerBlock::Config::fields(Visitor& v) {
   v.names(names);
   if (attention_norm) v(names->attention_norm, attention_norm, "norm before attention");
-  v(names->attention, attention, "attention");
+  v(names->attention, attention, "attention", required);
   if (post_attention_norm)
     v(names->post_attention_norm, post_attention_norm, "norm of what attention gives");
   if (ffn_norm) v(names->ffn_norm, ffn_norm, "norm before the feed-forward");
   // Without a scope of its own the feed-forward's projections are children of the block.
   if (!names->feed_forward.empty())
-    v(names->feed_forward, feed_forward, "feed-forward");
+    v(names->feed_forward, feed_forward, "feed-forward", required);
   else
     v.inlined(kNativeNames.feed_forward, feed_forward);
   if (post_ffn_norm) v(names->post_ffn_norm, post_ffn_norm, "norm of what the feed-forward gives");

@@ -137,12 +137,12 @@ Value GatedDeltaNet::Config::forward(Trace& trace, Value x_TD) const {
 }
 
 void GatedDeltaNet::Config::fields(Visitor& v) {
-  v("dim", dim, "model dim");
-  v("num_key_heads", num_key_heads, "heads of queries and keys");
-  v("num_value_heads", num_value_heads, "heads of values, as many for each key head");
-  v("key_head_dim", key_head_dim, "elements of a key");
-  v("value_head_dim", value_head_dim, "elements of a value");
-  v("conv_taps", conv_taps, "tokens that the convolution sees, the own one included");
+  v("dim", dim, "model dim", at_least(1));
+  v("num_key_heads", num_key_heads, "heads of queries and keys", at_least(1));
+  v("num_value_heads", num_value_heads, "heads of values, as many for each key head", at_least(1));
+  v("key_head_dim", key_head_dim, "elements of a key", at_least(1));
+  v("value_head_dim", value_head_dim, "elements of a value", at_least(1));
+  v("conv_taps", conv_taps, "tokens that the convolution sees, the own one included", at_least(1));
   v("init", init, "how the input projections and the convolution start");
   v("out_proj", out_proj, "output projection");
   v("eps", eps, "of the gated norm");

@@ -39,7 +39,7 @@ Value LoRALinear::Config::adapted(Trace& trace, Value x, Value y) const {
 void LoRALinear::Config::fields(Visitor& v) {
   Linear::Config::fields(v);
   v("base", base, "the layer that is adapted");
-  v("rank", rank, "rows of A, columns of B");
+  v("rank", rank, "rows of A, columns of B", at_least(1));
   v("alpha", alpha, "the adapter counts alpha / rank");
 }
 

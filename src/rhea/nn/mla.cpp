@@ -58,12 +58,12 @@ Value LatentAttention::Config::forward(Trace& trace, Value x_TD) const {
 
 void LatentAttention::Config::fields(Visitor& v) {
   v.names(names);
-  v("n_heads", n_heads, "heads");
+  v("n_heads", n_heads, "heads", at_least(1));
   v("q_lora_rank", q_lora_rank, "width of the latent of queries, 0 = none");
-  v("kv_lora_rank", kv_lora_rank, "width of the latent of keys and values");
+  v("kv_lora_rank", kv_lora_rank, "width of the latent of keys and values", at_least(1));
   v("qk_nope_head_dim", qk_nope_head_dim, "elements of a query head that do not rotate");
   v("qk_rope_head_dim", qk_rope_head_dim, "elements of a query head that rotate");
-  v("v_head_dim", v_head_dim, "elements of a value head");
+  v("v_head_dim", v_head_dim, "elements of a value head", at_least(1));
   if (q_lora_rank == 0) {
     v(names->wq, wq, "query projection");
   } else {

@@ -38,8 +38,8 @@ Value Linear::Config::forward(Trace& trace, Value x) const {
 Value Linear::Config::adapted(Trace&, Value, Value y) const { return y; }
 
 void Linear::Config::fields(Visitor& v) {
-  v("in_features", in_features, "columns of the weight");
-  v("out_features", out_features, "rows of the weight");
+  v("in_features", in_features, "columns of the weight", at_least(1));
+  v("out_features", out_features, "rows of the weight", at_least(1));
   v("bias", bias, "adds a bias");
   v("init", init, "how the weight starts");
 }
@@ -55,8 +55,8 @@ Value Embedding::Config::forward(Trace& trace, Value ids_T) const {
 }
 
 void Embedding::Config::fields(Visitor& v) {
-  v("num_embeddings", num_embeddings, "rows: vocabulary");
-  v("embedding_dim", embedding_dim, "columns: model dim");
+  v("num_embeddings", num_embeddings, "rows: vocabulary", at_least(1));
+  v("embedding_dim", embedding_dim, "columns: model dim", at_least(1));
   v("padding_idx", padding_idx, "token whose row gets no gradient from the embedding");
   v("init", init, "how the table starts");
 }

@@ -17,9 +17,9 @@ const MoeNames kNativeMoeNames{.gate = "router.gate",
 
 void Experts::Config::fields(Visitor& v) {
   v.names(names);
-  v("num_experts", num_experts, "experts of the layer");
-  v("dim", dim, "model dim");
-  v("hidden_dim", hidden_dim, "hidden dim of an expert");
+  v("num_experts", num_experts, "experts of the layer", at_least(1));
+  v("dim", dim, "model dim", at_least(1));
+  v("hidden_dim", hidden_dim, "hidden dim of an expert", at_least(1));
 }
 
 Value SplitExperts::Config::weight(Trace& trace, std::string_view name, int64_t rows,
@@ -133,7 +133,7 @@ Value RoutedExperts::Config::forward(Trace& trace, Value x_TD,
 
 void RoutedExperts::Config::fields(Visitor& v) {
   v("token_dispatcher", token_dispatcher, "carries tokens to the experts and back");
-  v("inner_experts", inner_experts, "the experts");
+  v("inner_experts", inner_experts, "the experts", required);
 }
 
 Value MoE::Config::forward(Trace& trace, Value x_TD) const {

@@ -13,7 +13,7 @@ Init weight_init(double offset) { return offset == 0 ? Init::ones() : Init::zero
 }  // namespace
 
 void Norm::Config::fields(Visitor& v) {
-  v("dim", dim, "elements of a row");
+  v("dim", dim, "elements of a row", at_least(1));
   v("eps", eps, "added to the mean square");
 }
 

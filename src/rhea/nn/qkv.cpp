@@ -17,9 +17,9 @@ Value QKV::Config::heads(Value y, int64_t begin, int64_t count) const {
 
 void QKV::Config::fields(Visitor& v) {
   v.names(names);
-  v("n_heads", n_heads, "query heads");
-  v("n_kv_heads", n_kv_heads, "key and value heads");
-  v("head_dim", head_dim, "elements of a head");
+  v("n_heads", n_heads, "query heads", at_least(1));
+  v("n_kv_heads", n_kv_heads, "key and value heads", at_least(1));
+  v("head_dim", head_dim, "elements of a head", at_least(1));
 }
 
 QKV::Config::Result SplitQKV::Config::forward(Trace& trace, Value x_TD) const {

@@ -109,14 +109,14 @@ Router::Config::Result Router::Config::forward(Trace& trace, Value x_TD) const {
 
 void Router::Config::fields(Visitor& v) {
   v.names(names);
-  v("num_experts", num_experts, "experts to choose from");
-  v("top_k", top_k, "experts of a token");
+  v("num_experts", num_experts, "experts to choose from", at_least(1));
+  v("top_k", top_k, "experts of a token", at_least(1));
   v("gate", gate, "gives the logits");
   v("score", score, "what a token is worth to an expert",
     one_of{"softmax", "sigmoid", "softmax_of_chosen", "sparsemixer"});
   v("correction_bias", correction_bias, "a constant per expert takes part in the choice");
-  v("num_groups", num_groups, "groups of neighbouring experts");
-  v("top_groups", top_groups, "groups from which experts are chosen");
+  v("num_groups", num_groups, "groups of neighbouring experts", at_least(1));
+  v("top_groups", top_groups, "groups from which experts are chosen", at_least(1));
   v("group_score", group_score, "a group is as good as its best expert or its best two",
     one_of{"max", "top2"});
   v("normalize", normalize, "the weights of a token sum to 1 before the scale");

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "rhea/base/error.h"
+#include "rhea/ir/row_cells.h"
 
 namespace rhea::ops {
 
@@ -27,7 +28,7 @@ std::vector<Tensor> by_decomposition(const ir::OpInstance& op, std::span<const T
     operands.push_back(graph.input(name, op.in[i]));
     named.emplace(name, inputs[i]);
   }
-  const std::vector<ir::Value> values = op.op->decompose(graph, operands, *op.attrs);
+  const std::vector<ir::Value> values = ir::call_decompose(op, graph, operands);
   for (size_t i = 0; i < values.size(); ++i) graph.output(fmt::format("result{}", i), values[i]);
   std::map<std::string, Tensor> outputs = evaluate(graph, named);
   std::vector<Tensor> results;

@@ -9,6 +9,8 @@
 #include <new>
 
 #include "rhea/base/error.h"
+#include "rhea/ir/op_def.h"
+#include "rhea/ops/plan_kernel.h"
 
 namespace rhea::ops {
 namespace {
@@ -37,8 +39,8 @@ std::shared_ptr<void> aligned_bytes(int64_t bytes) {
 }
 
 KernelRun::KernelRun(const ir::CpuKernel& kernel, const ir::OpInstance& node, ThreadPool& pool)
-    : node_(node), pool_(pool), plan_(kernel.plan(node)) {
-  if (plan_.make_state) plan_.state = plan_.make_state();
+    : node_(node), pool_(pool), plan_(plan_kernel(kernel, node)) {
+  make_state(plan_, kernel.name, node.op->name);
   for (int i = 0; i < pool.num_threads(); ++i)
     scratch_.push_back(aligned_bytes(plan_.scratch_bytes));
   workspace_ = aligned_bytes(plan_.workspace_bytes);

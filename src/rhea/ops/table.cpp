@@ -16,6 +16,7 @@
 #include "rhea/ops/float8/float8.h"
 #include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
+#include "rhea/ops/plan_kernel.h"
 #include "rhea/ops/route/route.h"
 
 namespace rhea::ops {
@@ -108,6 +109,15 @@ bool is_word(std::string_view name) {
   });
 }
 
+void check_kernel(const ir::CpuKernel& kernel, std::string_view op, std::string_view origin) {
+  if (kernel.name.empty())
+    throw Error("{}: a kernel of op '{}' has no name, by which logs and reports know it", origin,
+                op);
+  if (!kernel.plan)
+    throw Error("{}: kernel '{}' of op '{}' lacks plan, which says how a node is run", origin,
+                kernel.name, op);
+}
+
 void check_row(const OpDef& row, std::string_view origin) {
   if (!is_word(row.name))
     throw Error("{}: op '{}': a name has letters a-z, digits and underscores only", origin,
@@ -123,6 +133,7 @@ void check_row(const OpDef& row, std::string_view origin) {
         "{}: op '{}' must state its cost or its decomposition: FLOPs, plans of memory and "
         "recomputation are counted from them",
         origin, row.name);
+  for (const ir::CpuKernel& kernel : row.cpu) check_kernel(kernel, row.name, origin);
 }
 
 class Table {
@@ -148,7 +159,7 @@ class Table {
       throw Error("{}: kernel '{}' is for op '{}', which does not exist; the nearest is '{}'",
                   origin, kernel.name, op, nearest(op));
     }
-    if (!kernel.plan) throw Error("{}: kernel '{}' of op '{}' lacks plan", origin, kernel.name, op);
+    check_kernel(kernel, op, origin);
     auto& added = kernels_[row];
     for (const AddedKernel& other : added) {
       if (other.kernel.name != kernel.name) continue;
@@ -223,8 +234,7 @@ std::string_view origin_of(const OpDef& op) { return table().origin(op); }
 
 bool has_added_kernel(const ir::OpInstance& node, Isa isa) {
   return std::ranges::any_of(added_kernels(*node.op), [&](const AddedKernel& added) {
-    const ir::CpuKernel& kernel = added.kernel;
-    return kernel.isa <= isa && (!kernel.accepts || kernel.accepts(node).empty());
+    return refusal(added.kernel, node, isa).empty();
   });
 }
 
@@ -237,7 +247,8 @@ std::vector<const OpDef*> outside_ops() {
 }
 
 ir::CpuKernel to_cpu_kernel(SimpleKernel kernel) {
-  RHEA_CHECK(kernel.run != nullptr, "kernel '{}' lacks run", kernel.name);
+  if (kernel.run == nullptr)
+    throw Error("kernel '{}' lacks run, the function that computes its items", kernel.name);
   return {.name = kernel.name,
           .isa = kernel.isa,
           .accepts = std::move(kernel.accepts),

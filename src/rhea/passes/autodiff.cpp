@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "rhea/base/error.h"
+#include "rhea/ir/row_cells.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::passes {
@@ -95,15 +96,17 @@ class ReverseSweep {
     if (node.op == &ops::kSlice) {
       slices_[node.inputs[0]].push_back({node.attrs, cotangents[0]});
     } else if (node.op->vjp) {
-      const auto results = node.op->vjp({graph_, node.attrs, inputs, outputs, cotangents});
-      RHEA_CHECK(results.size() == inputs.size(), "{}: vjp returned {} cotangents for {} operands",
-                 node.op->name, results.size(), inputs.size());
+      const auto results = ir::call_vjp(*node.op, {graph_, node.attrs, inputs, outputs, cotangents},
+                                        {&graph_, &node});
       for (size_t i = 0; i < results.size(); ++i) {
         if (results[i].valid() && is_needed(inputs[i].id)) accumulate(inputs[i].id, results[i]);
       }
     } else if (node.op->decompose) {
       const auto begin = static_cast<int32_t>(graph_.nodes().size());
-      const auto results = node.op->decompose(graph_, inputs, node.attrs);
+      std::vector<ir::Type> in;
+      for (const Value& input : inputs) in.push_back(input.type());
+      const auto results = ir::call_decompose({node.op, in, node.outputs, &node.attrs}, graph_,
+                                              inputs, {&graph_, &node});
       const auto end = static_cast<int32_t>(graph_.nodes().size());
       for (size_t i = 0; i < results.size(); ++i) {
         if (cotangents[i].valid()) accumulate(results[i].id, cotangents[i]);

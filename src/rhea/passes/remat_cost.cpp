@@ -10,7 +10,7 @@ ir::Cost node_cost(const ir::Graph& graph, const ir::Node& node) {
   std::vector<ir::Type> in;
   in.reserve(node.inputs.size());
   for (const ir::ValueId id : node.inputs) in.push_back(graph.type(id));
-  return ops::cost_of({node.op, in, node.outputs, &node.attrs});
+  return ops::cost_of({node.op, in, node.outputs, &node.attrs}, {&graph, &node});
 }
 
 double recompute_cost(const ir::Graph& graph, const ir::Node& node) {

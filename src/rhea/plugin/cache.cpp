@@ -1,9 +1,4 @@
-// Layout of <cache>/plugins, with <key> = <name of the source>-<hash of source, build and flags>:
-//   <key>.record        what the entry was made from; renamed into place last
-//   <key>-<hash>.so     the library; <hash> is that of its content
-//   <key>.lock          held by the process that compiles
-//   <key>.failed        what the compiler said when it refused the source
-//   <key>.tmp.*/     where a compiler writes; left behind only by a process that died
+// An entry is looked up, compiled and put in place; cache_files.h has the layout of the folder.
 #include "rhea/plugin/cache.h"
 
 #include <fcntl.h>
@@ -23,7 +18,7 @@
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/tokenizer/sha256.h"
-#include "rhea/plugin/cache_entry.h"
+#include "rhea/plugin/cache_files.h"
 #include "rhea/plugin/run_program.h"
 #include "rhea/plugin/stamp.h"
 
@@ -32,8 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-fs::path plugins_folder() { return cache_folder() / "plugins"; }
 
 // One source under one build and one set of flags.
 struct Key {
@@ -54,14 +47,6 @@ Key make_key(const fs::path& source) {
                                         key.toolchain.identity, RHEA_PLUGIN_STAMP));
   key.name = fmt::format("{}-{}", source.stem().string(), hash.substr(0, 16));
   return key;
-}
-
-std::optional<CacheRecord> read_record(const fs::path& path) {
-  try {
-    return parse_record(read_file(path));
-  } catch (const Error&) {
-    return std::nullopt;
-  }
 }
 
 // The library of a whole entry whose source and headers still have the content that was compiled.
@@ -142,6 +127,30 @@ class Workshop {
       key.source.string(), key.toolchain.compiler.string());
 }
 
+// Throws where a disk that the compiler writes to is full: no fault of the source.
+void throw_full_disk(const Key& key, std::string_view messages) {
+  std::error_code error;
+  const fs::path temporary = fs::temp_directory_path(error);
+  const auto is_full = [&](const fs::path& folder) {
+    constexpr std::uintmax_t kLeast = 64 << 10;
+    const auto space = fs::space(folder, error);
+    return !error && space.available < kLeast;
+  };
+  const bool said = messages.find(std::strerror(ENOSPC)) != std::string_view::npos;
+  const bool cache_full = is_full(plugins_folder()), temporary_full = is_full(temporary);
+  if (!said && !cache_full && !temporary_full) return;
+  const std::string folders =
+      cache_full == temporary_full
+          ? fmt::format("{} or of {}", plugins_folder().string(), temporary.string())
+          : (cache_full ? plugins_folder() : temporary).string();
+  throw ExitError(
+      ExitCode::out_of_memory,
+      fmt::format(
+          "{}: the disk of {} is full, so the compiler could not write; free some space, or "
+          "set RHEA_CACHE_DIR and TMPDIR to folders of another disk",
+          key.source.string(), folders));
+}
+
 // Whether a file was written while the compiler may have read it.
 bool changed_since(const std::vector<fs::path>& files, fs::file_time_type start) {
   return std::ranges::any_of(files, [&](const fs::path& file) {
@@ -158,13 +167,20 @@ std::vector<fs::path> run_compiler(const Key& key, const Workshop& workshop) {
   words.insert(words.end(), key.toolchain.flags.begin(), key.toolchain.flags.end());
   for (const char* word : {"-shared", "-MMD", "-MF"}) words.emplace_back(word);
   words.insert(words.end(), {dependencies.string(), "-o", workshop.file("plugin.so").string()});
-  const ProgramResult result = run_program(words);
+  const ProgramResult result = run_program(words, Lifetime::ours);
   // Nothing of the source's making: the next start may well succeed.
   if (result.status > 128)
     throw Error("{}: the compiler {} was ended by signal {}{}; start again", key.source.string(),
                 key.toolchain.compiler.string(), result.status - 128,
                 result.status == 128 + SIGKILL ? ", as the system does when memory runs out" : "");
-  if (result.status != 0) {
+  const bool made = fs::exists(workshop.file("plugin.so")) && fs::exists(dependencies);
+  if (result.status != 0 || !made) {
+    throw_full_disk(key, result.output);
+    if (result.output.empty() || result.status == 0)
+      throw Error(
+          "{}: the compiler {} ended with exit code {}, {}; is it a C++ compiler? (RHEA_CXX)",
+          key.source.string(), key.toolchain.compiler.string(), result.status,
+          result.status == 0 ? "but made no library" : "and said nothing");
     write_file_atomic(key.file(".failed"), result.output);
     throw_refused(key, result.output);
   }
@@ -190,6 +206,7 @@ fs::path compile(const Key& key) {
   const fs::path library = plugins_folder() / record.library;
   fs::rename(workshop.file("plugin.so"), library);
   write_file_atomic(key.file(".record"), record.text());
+  trim_cache();
   log::info("plugin", "Compiled {} in {:.1f} s, cached in {}", key.source.string(),
             std::chrono::duration<double>(Clock::now() - start).count(), plugins_folder().string());
   return library;
@@ -224,40 +241,6 @@ fs::path compiled(const fs::path& source) {
     if (!error && refused >= asked) throw_refused(key, read_file(key.file(".failed")));
   }
   return compile(key);
-}
-
-std::vector<CacheEntry> cache_entries() {
-  std::vector<CacheEntry> entries;
-  std::error_code error;
-  for (const fs::directory_entry& file : fs::directory_iterator(plugins_folder(), error)) {
-    if (file.path().extension() != ".record") continue;
-    const auto record = read_record(file.path());
-    if (!record) continue;
-    const fs::path library = plugins_folder() / record->library;
-    const std::uintmax_t bytes = fs::file_size(library, error);
-    if (!error) entries.push_back({library, record->source, bytes, file.last_write_time()});
-  }
-  std::ranges::sort(entries, std::greater{}, &CacheEntry::used);
-  return entries;
-}
-
-Cleared clear_cache() {
-  Cleared cleared;
-  std::error_code error;
-  for (const fs::directory_entry& found : fs::directory_iterator(plugins_folder(), error)) {
-    const fs::path& path = found.path();
-    const std::string extension = path.extension().string();
-    const bool library = extension == ".so";
-    const bool workshop = path.stem().extension() == ".tmp";
-    if (!library && !workshop && extension != ".record" && extension != ".lock" &&
-        extension != ".failed")
-      continue;
-    const std::uintmax_t bytes = library ? fs::file_size(path, error) : 0;
-    if (fs::remove_all(path, error) == 0 || error || !library) continue;
-    ++cleared.entries;
-    cleared.bytes += bytes;
-  }
-  return cleared;
 }
 
 }  // namespace rhea::plugin

@@ -24,7 +24,7 @@ std::filesystem::path compiled(const std::filesystem::path& source);
 // What `rhea cache list` shows of an entry.
 struct CacheEntry {
   std::filesystem::path library;
-  std::filesystem::path source;
+  std::filesystem::path source;  // empty: left over, no start finds it any more
   std::uintmax_t bytes = 0;
   std::filesystem::file_time_type used;
 };
@@ -35,7 +35,8 @@ struct Cleared {
   int64_t entries = 0;
   std::uintmax_t bytes = 0;
 };
-// Removes every entry and what interrupted compiles left behind; nothing else in the folder.
+// Removes every entry, of older versions too, and what interrupted compiles left behind; nothing
+// else in the folder, and nothing of a compile that is going on.
 Cleared clear_cache();
 
 }  // namespace rhea::plugin

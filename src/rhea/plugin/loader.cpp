@@ -11,6 +11,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/plugin/cache.h"
+#include "rhea/plugin/exit_guard.h"
 #include "rhea/plugin/plugin.h"
 #include "rhea/plugin/shared_object.h"
 #include "rhea/plugin/throw_site.h"
@@ -80,9 +81,13 @@ void check_stamps(const fs::path& library, const SharedObject& object) {
   }
 }
 
-void* open_library(const fs::path& library) {
+void* open_library(const fs::path& file, const fs::path& library) {
+  // dlopen() is declared not to throw, and yet what a static initialiser throws comes out of it.
+  void* (*const volatile open)(const char*, int) = ::dlopen;
   // All symbols now: a missing one is an error here, not in the middle of a run.
-  if (void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  void* const handle = call_user(file, "a static initialiser",
+                                 [&] { return open(library.c_str(), RTLD_NOW | RTLD_LOCAL); });
+  if (handle != nullptr) return handle;
   const char* reason = ::dlerror();
   throw Error(
       "{} cannot be loaded: {}; link the plugin with what it uses beside Rhea (for a source: "
@@ -114,8 +119,9 @@ Module load(const fs::path& file) {
         "rhea/plugin/plugin.h and register with RHEA_CONFIG or RHEA_PLUGIN",
         file.string());
   check_stamps(module.library, object);
-  void* const handle = open_library(module.library);
   watch_throws(module.library);
+  void* const handle = open_library(file, module.library);
+  ExitGuard::register_again();
   module.configs = read_configs(handle, object, file);
   if (void* const function = ::dlsym(handle, kPluginFunction)) {
     Plugin plugin(file.string());
@@ -131,6 +137,27 @@ Module load(const fs::path& file) {
   return module;
 }
 
+// "~/kernels" as a shell reads it, which does not see the one behind `--module=`.
+std::string with_home(std::string_view name) {
+  const std::string home = environment("HOME");
+  if (!name.starts_with("~/") || home.empty()) return std::string(name);
+  return home + std::string(name.substr(1));
+}
+
+// False where there is nothing of that name; throws Error where it is something else than a file.
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::regular) return true;
+  // A folder of RHEA_PLUGIN_PATH that is closed to us has nothing for us.
+  if (status.type() == fs::file_type::not_found || error == std::errc::permission_denied)
+    return false;
+  if (status.type() == fs::file_type::none)
+    throw Error("module {} cannot be opened: {}", path.string(), error.message());
+  throw Error("module {} is {}; a module is a file, NAME.cpp or NAME.so", path.string(),
+              status.type() == fs::file_type::directory ? "a folder" : "no regular file");
+}
+
 std::vector<fs::path> search_folders() {
   std::vector<fs::path> folders = {fs::current_path()};
   std::istringstream path(environment("RHEA_PLUGIN_PATH"));
@@ -142,15 +169,15 @@ std::vector<fs::path> search_folders() {
 }  // namespace
 
 std::optional<fs::path> find_module(std::string_view name) {
-  std::vector<std::string> files = {std::string(name)};
-  if (!is_source(files[0]) && fs::path(files[0]).extension() != ".so")
-    files = {std::string(name) + ".cpp", std::string(name) + ".so"};
+  const std::string path = with_home(name);
+  std::vector<std::string> files = {path};
+  if (!is_source(path) && fs::path(path).extension() != ".so")
+    files = {path + ".cpp", path + ".so"};
   for (const fs::path& folder : search_folders()) {
     std::vector<fs::path> found;
     for (const std::string& file : files) {
-      std::error_code error;
       const fs::path candidate = fs::absolute(folder / file).lexically_normal();
-      if (fs::is_regular_file(candidate, error)) found.push_back(candidate);
+      if (is_file(candidate)) found.push_back(candidate);
     }
     if (found.size() > 1)
       throw Error("module '{}' may be {} or {}; say which", name, found[0].string(),
@@ -177,10 +204,13 @@ std::vector<config::ConfigEntry> find_runs(std::string_view name,
   if (!file) {
     std::vector<std::string> folders;
     for (const fs::path& folder : search_folders()) folders.push_back(folder.string());
+    std::error_code error;
     throw Error(
-        "Cannot load module '{}'. For shorthands, supported modules are: [{}]; a file of that name "
+        "Cannot load module '{}'{}. For shorthands, supported modules are: [{}]; a file of that "
+        "name "
         "(.cpp or .so) is in none of: {} (RHEA_PLUGIN_PATH adds folders)",
-        name, fmt::join(registry.modules(), ", "), fmt::join(folders, ", "));
+        name, fs::is_directory(with_home(name), error) ? ", which is a folder" : "",
+        fmt::join(registry.modules(), ", "), fmt::join(folders, ", "));
   }
   const Module& module = load_module(*file);
   if (module.configs.empty())

@@ -12,9 +12,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "rhea/base/error.h"
@@ -53,11 +55,26 @@ void remember(const void* exception) {
   watch().last[watch().next++ % watch().last.size()] = now;
 }
 
-// The exception object that is being handled, as __cxa_throw got it.
-const void* current_exception_object() {
-  const std::exception_ptr current = std::current_exception();
+// The exception that is being handled and those nested in it, the innermost first.
+std::vector<std::exception_ptr> current_exceptions() {
+  std::vector<std::exception_ptr> all;
+  for (std::exception_ptr next = std::current_exception(); next != nullptr;) {
+    all.insert(all.begin(), next);
+    try {
+      std::rethrow_exception(std::exchange(next, nullptr));
+    } catch (const std::nested_exception& outer) {
+      next = outer.nested_ptr();
+    } catch (...) {
+      break;
+    }
+  }
+  return all;
+}
+
+// The exception object, as __cxa_throw got it.
+const void* object_of(const std::exception_ptr& exception) {
   const void* object = nullptr;
-  std::memcpy(&object, &current, sizeof object);  // an exception_ptr is that pointer
+  std::memcpy(&object, &exception, sizeof object);  // an exception_ptr is that pointer
   return object;
 }
 
@@ -106,6 +123,22 @@ std::string describe(void* address) {
   return fmt::format("{} in {}", demangled(info.dli_sname), info.dli_fname);
 }
 
+std::string site_of(const Throw& one) {
+  for (int i = 0; i < one.num_frames; ++i)
+    if (std::string site = describe(one.frames[static_cast<size_t>(i)]); !site.empty()) return site;
+  return "";
+}
+
+// Of the last throw of this object.
+std::string site_of(const std::exception_ptr& exception) {
+  const void* const object = object_of(exception);
+  for (size_t back = 1; back <= watch().last.size(); ++back) {
+    const Throw& one = watch().last[(watch().next - back) % watch().last.size()];
+    if (one.exception == object) return site_of(one);
+  }
+  return "";
+}
+
 }  // namespace
 
 void watch_throws(const std::filesystem::path& library) {
@@ -116,17 +149,19 @@ void watch_throws(const std::filesystem::path& library) {
 
 std::string throw_site() {
   if (!watch().on) return "";
-  const void* const exception = current_exception_object();
+  const std::vector<std::exception_ptr> exceptions = current_exceptions();
   const std::lock_guard lock(watch().mutex);
-  for (size_t back = 1; back <= watch().last.size(); ++back) {
-    const Throw& one = watch().last[(watch().next - back) % watch().last.size()];
-    if (exception == nullptr || one.exception != exception) continue;
-    for (int i = 0; i < one.num_frames; ++i)
-      if (std::string site = describe(one.frames[static_cast<size_t>(i)]); !site.empty())
-        return site;
-    return "";
-  }
+  for (const std::exception_ptr& exception : exceptions)
+    if (std::string site = site_of(exception); !site.empty()) return site;
   return "";
+}
+
+std::string call_site() {
+  if (!watch().on) return "";
+  Throw now;
+  now.num_frames = ::backtrace(now.frames.data(), static_cast<int>(now.frames.size()));
+  const std::lock_guard lock(watch().mutex);
+  return site_of(now);
 }
 
 }  // namespace rhea::plugin

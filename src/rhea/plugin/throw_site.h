@@ -13,6 +13,10 @@ void watch_throws(const std::filesystem::path& library);
 // led to the exception being handled; "" where no plugin was involved. Lines come from the line
 // table of the plugin through addr2line; without it the text is the name of the function and of the
 // library.
+// Of an exception with others nested in it, the line of the innermost one.
 std::string throw_site();
+
+// The same for the calls that are being made now: the innermost line of a plugin among them.
+std::string call_site();
 
 }  // namespace rhea::plugin

@@ -10,6 +10,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/base/rethrow.h"
 #include "rhea/base/text.h"
 #include "rhea/components/metrics/jsonl.h"
 #include "rhea/components/metrics/tensorboard.h"
@@ -128,16 +129,6 @@ NamedTable<Sink>& sinks() {
   return table;
 }
 
-void throw_again(const std::string& where) {
-  try {
-    throw;
-  } catch (const ExitError& error) {
-    throw ExitError(error.code(), where + ": " + error.what());
-  } catch (const std::exception& error) {
-    throw Error("{}: {}", where, error.what());
-  }
-}
-
 std::vector<OpenSink> open_sinks(const SinkOptions& options) {
   const auto& named = options.config.sinks;
   for (const std::string& name : named) sinks().at(name);
@@ -149,7 +140,7 @@ std::vector<OpenSink> open_sinks(const SinkOptions& options) {
     try {
       open.push_back({row.name, row.open(options)});
     } catch (...) {
-      throw_again("metric sink " + row.name);
+      rethrow_with("metric sink " + row.name);
     }
     if (!open.back().sink) throw Error("metric sink {} opened nothing", row.name);
   });

@@ -44,7 +44,4 @@ struct OpenSink {
 };
 std::vector<OpenSink> open_sinks(const SinkOptions& options);
 
-// Throws the exception that is being handled, with `where` before its message.
-[[noreturn]] void throw_again(const std::string& where);
-
 }  // namespace rhea::metrics

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rhea/base/rethrow.h"
 #include "rhea/base/status_line.h"
 
 namespace rhea::metrics {
@@ -112,7 +113,7 @@ void StepMetrics::write(int64_t step, const std::vector<Metric>& metrics) {
     try {
       sink->write({step, now, metrics});
     } catch (...) {
-      throw_again(fmt::format("metric sink {} at step {}", name, step));
+      rethrow_with(fmt::format("metric sink {} at step {}", name, step));
     }
   }
 }

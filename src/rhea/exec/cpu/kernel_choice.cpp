@@ -9,7 +9,9 @@
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/exec/cpu/profile.h"
+#include "rhea/ir/row_cells.h"
 #include "rhea/ops/cost.h"
+#include "rhea/ops/plan_kernel.h"
 #include "rhea/ops/table.h"
 
 namespace rhea::exec::cpu {
@@ -56,17 +58,8 @@ void make_key(std::string& key, const ir::Graph& graph, const ir::Node& node) {
   }
 }
 
-std::string types_text(const ir::OpInstance& op) {
-  std::string text;
-  for (const ir::Type& type : op.in) text += (text.empty() ? "" : ", ") + ir::to_string(type);
-  text += " ->";
-  for (size_t i = 0; i < op.out.size(); ++i)
-    text += (i == 0 ? " " : ", ") + ir::to_string(op.out[i]);
-  return text;
-}
-
 // What becomes of a kernel from outside is said once in a process, not once for each graph.
-void log_added(const std::string& line) {
+void log_outside(const std::string& line) {
   static std::mutex mutex;
   static std::set<std::string> said;
   const std::lock_guard lock(mutex);
@@ -93,41 +86,37 @@ std::shared_ptr<KernelChoice> KernelChooser::choose_new(const ir::Graph& graph,
   const ir::OpInstance op{node.op, in, node.outputs, &node.attrs};
 
   auto choice = std::make_shared<KernelChoice>();
-  choice->types = types_text(op);
-  choice->cost = ops::cost_of(op);
+  choice->types = fmt::format("{} -> {}", ir::to_string(op.in), ir::to_string(op.out));
+  choice->cost = ops::cost_of(op, {&graph, &node});
   std::string refusals;
-  const auto refuse = [&](std::string_view kernel, std::string_view why) {
-    refusals += fmt::format("{}{} refused: {}", refusals.empty() ? "" : "; ", kernel, why);
-    if (log_)
-      log::info("kernels", "{}({}): kernel {} refused: {}", node.op->name, choice->types, kernel,
-                why);
-  };
-  // Takes the kernel, or says why not.
-  const auto take = [&](const ir::CpuKernel& kernel) {
-    std::string why = kernel.isa > isa_
-                          ? fmt::format("needs {}, have {}", isa_name(kernel.isa), isa_name(isa_))
-                      : kernel.accepts ? kernel.accepts(op)
-                                       : std::string();
-    if (!why.empty()) return why;
-    choice->kernel = kernel.name;
-    choice->plan = kernel.plan(op);
-    return why;
+  bool taken = false;
+  // Takes the kernel, or notes why not. What becomes of a kernel from outside is always said.
+  const auto consider = [&](const ir::CpuKernel& kernel, std::string_view origin) {
+    const std::string why = ops::refusal(kernel, op, isa_, {&graph, &node});
+    taken = why.empty();
+    if (taken) {
+      choice->kernel = kernel.name;
+      choice->plan = ops::plan_kernel(kernel, op, {&graph, &node});
+    } else {
+      refusals += fmt::format("{}{} refused: {}", refusals.empty() ? "" : "; ", kernel.name, why);
+    }
+    if (!origin.empty() && origin != ops::kInTree)
+      log_outside(fmt::format("{}({}): kernel {} of {} {}", node.op->name, choice->types,
+                              kernel.name, origin, taken ? "is used" : "refused: " + why));
+    else if (log_ && !taken)
+      log::info("kernels", "{}({}): kernel {} refused: {}", node.op->name, choice->types,
+                kernel.name, why);
   };
   if (added_kernels_) {
     for (const ops::AddedKernel& added : ops::added_kernels(*node.op)) {
-      const std::string why = take(added.kernel);
-      log_added(fmt::format("{}({}): kernel {} of {} {}", node.op->name, choice->types,
-                            added.kernel.name, added.origin,
-                            why.empty() ? "is used" : "refused: " + why));
-      if (why.empty()) break;
-      refuse(added.kernel.name, why);
+      if (!taken) consider(added.kernel, added.origin);
     }
   }
+  const std::string_view origin = ops::origin_of(*node.op);
   for (const ir::CpuKernel& kernel : node.op->cpu) {
-    if (!choice->kernel.empty()) break;
-    if (const std::string why = take(kernel); !why.empty()) refuse(kernel.name, why);
+    if (!taken) consider(kernel, origin);
   }
-  if (choice->kernel.empty()) {
+  if (!taken) {
     if (node.op->decompose) return nullptr;
     if (!node.op->reference)
       throw Error("{}({}): no kernel, no decomposition and no reference\n  in {}\n  at {}",
@@ -143,8 +132,7 @@ std::shared_ptr<KernelChoice> KernelChooser::choose_new(const ir::Graph& graph,
 
 void KernelChooser::make_states() {
   for (auto& [key, choice] : memo_) {
-    if (choice && choice->plan.make_state && !choice->plan.state)
-      choice->plan.state = choice->plan.make_state();
+    if (choice && !choice->plan.state) ops::make_state(choice->plan, choice->kernel, choice->types);
   }
 }
 

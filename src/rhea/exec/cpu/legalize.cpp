@@ -7,6 +7,7 @@
 #include "rhea/exec/cpu/program.h"
 #include "rhea/exec/cpu/views.h"
 #include "rhea/ir/op_def.h"
+#include "rhea/ir/row_cells.h"
 
 namespace rhea::exec::cpu {
 namespace {
@@ -41,7 +42,9 @@ class Legalizer {
                               const std::vector<ir::Value>& inputs, int depth) {
     if (needs_no_kernel(from, node) || kernels_.choose(from, node) != nullptr)
       return to_.add_like(from, node, inputs);
-    RHEA_CHECK(depth < 16, "{}: its decomposition contains itself", node.op->name);
+    if (depth == 16)
+      throw Error("{}: its decomposition contains itself\n  in {}\n  at {}", node.op->name,
+                  from.scope_name(node), from.location_name(node));
 
     // Decomposed in a graph of its own, whose nodes are then emitted one by one.
     ir::Graph body;
@@ -50,13 +53,10 @@ class Legalizer {
       parameters.push_back(body.input(fmt::format("p{}", i), inputs[i].type()));
     body.set_context(body.intern_scope(from.scope_name(node)),
                      body.intern_location(from.location_name(node)));
-    const auto results = node.op->decompose(body, parameters, node.attrs);
-    RHEA_CHECK(results.size() == node.outputs.size(), "{}: decomposition has {} results, not {}",
-               node.op->name, results.size(), node.outputs.size());
-    for (size_t i = 0; i < results.size(); ++i)
-      RHEA_CHECK(results[i].type() == node.outputs[i],
-                 "{}: decomposition gives {} as result {}, infer says {}", node.op->name,
-                 ir::to_string(results[i].type()), i, ir::to_string(node.outputs[i]));
+    std::vector<ir::Type> in;
+    for (const ir::Value& input : inputs) in.push_back(input.type());
+    const auto results = ir::call_decompose({node.op, in, node.outputs, &node.attrs}, body,
+                                            parameters, {&from, &node});
 
     std::vector<bool> needed(body.nodes().size(), false);
     for (const ir::Value& result : results) needed[static_cast<size_t>(result.id.node)] = true;

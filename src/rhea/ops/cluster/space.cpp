@@ -18,7 +18,8 @@ bool fits_tile(const ir::Type& type) {
 }
 
 bool is_element(const ir::Graph& graph, const ir::Node& node) {
-  if (node.op->tile[0] == nullptr || node.inputs.size() > 3) return false;
+  if (node.op->tile[0] == nullptr || node.inputs.size() > 3 || node.outputs.size() != 1)
+    return false;
   const ir::Type& result = node.outputs[0];
   for (const ir::ValueId id : node.inputs) {
     if (graph.type(id).shape != result.shape) return false;
@@ -188,7 +189,18 @@ Part part_of(const ir::Graph& graph, const ir::Node& node) {
 ir::RowPlan row_plan(const ir::Graph& graph, const ir::Node& node, Isa isa) {
   std::vector<ir::Type> in;
   for (const ir::ValueId id : node.inputs) in.push_back(graph.type(id));
-  return node.op->rows({node.op, in, node.outputs, &node.attrs}, isa);
+  ir::RowPlan plan = node.op->rows({node.op, in, node.outputs, &node.attrs}, isa);
+  if (plan.roles.empty()) return plan;
+  const size_t arrow = plan.roles.find("->");
+  if (arrow != in.size() || plan.roles.size() != in.size() + 2 + node.outputs.size() ||
+      plan.roles.substr(0, arrow).find('r') == std::string_view::npos || plan.run == nullptr)
+    throw Error(
+        "{}: rows gives the roles '{}'{} for {} operands and {} results; expected a letter for "
+        "each "
+        "(ir::RowPlan), an r among the operands, and run",
+        node.op->name, plan.roles, plan.run == nullptr ? " without run" : "", in.size(),
+        node.outputs.size());
+  return plan;
 }
 
 const ir::Shape& extent_of(const ir::Graph& graph, const ir::Node& node) {

@@ -9,6 +9,7 @@
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/error.h"
 #include "rhea/base/rng.h"
+#include "rhea/ops/plan_kernel.h"
 #include "rhea/ops/run_kernel.h"
 #include "rhea/ops/table.h"
 
@@ -272,11 +273,9 @@ std::vector<Sample> samples_of(const OpDef& op) {
 std::vector<Runnable> runnable_kernels(const Case& c) {
   std::vector<Runnable> runnable;
   const auto add = [&](const ir::CpuKernel& kernel) {
-    if (kernel.isa > detected_isa()) return;
-    if (kernel.accepts && !kernel.accepts(c.instance()).empty()) return;
-    runnable.push_back({kernel.name, kernel.plan(c.instance())});
-    KernelPlan& plan = runnable.back().plan;
-    if (plan.make_state) plan.state = plan.make_state();
+    if (!refusal(kernel, c.instance(), detected_isa()).empty()) return;
+    runnable.push_back({kernel.name, plan_kernel(kernel, c.instance())});
+    make_state(runnable.back().plan, kernel.name, c.op->name);
   };
   for (const AddedKernel& added : added_kernels(*c.op)) add(added.kernel);
   for (const ir::CpuKernel& kernel : c.op->cpu) add(kernel);
