@@ -53,6 +53,8 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config,
     step = "override.imports";
     apply_overrides(config);
     is_complete = true;
+  } catch (const ExitError&) {
+    throw;  // has an exit code of its own
   } catch (const Error& error) {
     facts.problems.push_back({step, "", error.what()});
   }

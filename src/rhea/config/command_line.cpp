@@ -92,6 +92,8 @@ class Applier {
       try {
         load(split_imports(*word.value));
         return false;
+      } catch (const ExitError&) {
+        throw;  // has an exit code of its own
       } catch (const Error& error) {
         report_.add(word.path, *word.value, error.what());
         return true;
@@ -346,6 +348,8 @@ CommandLine parse_command_line(std::span<const std::string> args, const ConfigRe
         line.config = registry.find(line.module, line.function).make();
         line.has_recipe = true;
       }
+    } catch (const ExitError&) {
+      throw;  // has an exit code of its own
     } catch (const Error& error) {
       report.add("", "", error.what());
     }

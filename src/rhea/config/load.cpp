@@ -16,6 +16,8 @@ void check_values(CommandLine& line, WorldFacts world, const CompleteModel& comp
   Report failed;
   try {
     if (complete) world.model = complete(line.config);
+  } catch (const ExitError&) {
+    throw;  // has an exit code of its own
   } catch (const Error& error) {
     failed.add("model_spec", "", error.what());
   }

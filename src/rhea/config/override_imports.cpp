@@ -70,6 +70,8 @@ class Resolver {
     if (!load_ || module.empty()) return std::nullopt;
     try {
       return load_(module);
+    } catch (const ExitError&) {
+      throw;  // has an exit code of its own
     } catch (const Error& error) {
       throw Error("Failed to import override target '{}': module '{}' could not be imported: {}",
                   target, module, error.what());

@@ -32,20 +32,21 @@ bool is_source(const fs::path& file) {
 // Runs a function of the user; what it throws becomes an Error that names the line.
 template <class F>
 auto call_user(const fs::path& file, std::string_view what, F&& function) {
-  const auto fail = [&](std::string_view message) {
+  const auto text = [&](std::string_view message) {
     const std::string site = throw_site();
-    throw Error("{}: {} threw: {}", site.empty() ? file.string() : site, what, message);
+    return fmt::format("{}: {} threw: {}", site.empty() ? file.string() : site, what, message);
   };
   try {
     return function();
   } catch (const std::bad_alloc&) {
     throw;  // has an exit code of its own
+  } catch (const ExitError& error) {
+    throw ExitError(error.code(), text(error.what()));
   } catch (const std::exception& error) {
-    fail(error.what());
+    throw Error(text(error.what()));
   } catch (...) {
-    fail("something that is no std::exception");
+    throw Error(text("something that is no std::exception"));
   }
-  __builtin_unreachable();
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
