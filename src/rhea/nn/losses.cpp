@@ -56,8 +56,13 @@ Value traced_loss(Trace& trace, const Decoder::Config& model, const LossConfig& 
   const Value scale = trace.graph().input(kLossScale, {DType::f32, {}});
   const ir::Scope scope(trace.graph(), model.names->lm_head);
   const Value loss = found->trace({trace, model, h_TD, w_VD, labels_T, scale}, config);
-  if (loss.type() != ir::Type{DType::f32, {}})
-    throw Error("loss {} traced {}, expected an f32 scalar", found->name, to_string(loss.type()));
+  const bool is_ours = loss.valid() && loss.graph == &trace.graph();
+  if (!is_ours || loss.type() != ir::Type{DType::f32, {}})
+    throw Error("loss {} traced {}, expected an f32 scalar of the graph that is traced",
+                found->name,
+                !loss.valid() ? "nothing"
+                : is_ours     ? to_string(loss.type())
+                              : "a value of another graph");
   return loss;
 }
 

@@ -118,6 +118,13 @@ TEST(Losses, WhatCannotBeTracedIsNamed) {
       "Wide", [](const LossInputs& in, const Wide&) { return in.logits(); }, "wide.cpp");
   EXPECT_THAT(error_of([] { traced(Wide()); }),
               HasSubstr("loss Wide traced f32[8,12], expected an f32 scalar"));
+  struct Nothing : LossConfig {
+    void fields(Visitor&) override {}
+  };
+  add_loss<Nothing>(
+      "Nothing", [](const LossInputs&, const Nothing&) { return Value(); }, "nothing.cpp");
+  EXPECT_THAT(error_of([] { traced(Nothing()); }),
+              HasSubstr("loss Nothing traced nothing, expected an f32 scalar"));
   EXPECT_EQ(error_of([] { add_loss<ZLoss>("ZLoss", trace_z_loss, "wide.cpp"); }),
             "loss 'ZLoss' is already registered by z.cpp; wide.cpp must take another name");
 }

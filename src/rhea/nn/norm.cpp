@@ -44,8 +44,9 @@ void LayerNorm::Config::fields(Visitor& v) {
 }
 
 Value HeadLayerNorm::Config::forward(Trace& trace, Value x_TNH) const {
-  RHEA_CHECK(x_TNH.type().rank() == 3 && x_TNH.dim(2) == dim, "HeadLayerNorm: heads of {}, got {}",
-             dim, ir::to_string(x_TNH.shape()));
+  if (x_TNH.type().rank() != 3 || x_TNH.dim(2) != dim)
+    throw Error("HeadLayerNorm: expected heads of {} elements, [T, N, {}], got {}", dim, dim,
+                ir::to_string(x_TNH.shape()));
   const Value w_NH = trace.parameter("weight", {x_TNH.dim(1), dim}, Init::ones());
   const Value normed_TNH = ops::layer_norm(x_TNH, std::nullopt, std::nullopt, eps);
   return normed_TNH * ops::broadcast_in_dim(w_NH, x_TNH.shape(), {1, 2});

@@ -30,6 +30,13 @@ std::string Trace::fqn(std::string_view name) const {
 }
 
 Value Trace::declare(Parameter parameter) {
+  for (const ParameterPart& part : parameter.parts) {
+    const bool cuts = part.init.kind == Init::Kind::truncated_normal;
+    const bool draws = cuts || part.init.kind == Init::Kind::normal;
+    if (draws && !(part.init.std > 0 && (!cuts || part.init.cut > 0)))
+      throw Error("parameter {} starts as a normal of std {}{}; these must be above 0", part.fqn,
+                  part.init.std, cuts ? fmt::format(" cut at {}", part.init.cut) : "");
+  }
   if (const auto at = compute_.find(parameter.fqn); at != compute_.end()) {
     if (at->second.shape() != parameter.shape)
       throw Error("parameter {} is declared with shapes {} and {}", parameter.fqn,
@@ -57,7 +64,9 @@ Value Trace::parameter(std::string_view name, Shape shape, const std::vector<Par
     made.parts.push_back({fqn(part.name), row, row + part.rows, part.init, part.shape});
     row += part.rows;
   }
-  RHEA_CHECK(row == made.shape[0], "{}: parts cover {} of {} rows", made.fqn, row, made.shape[0]);
+  if (made.shape.empty() || row != made.shape[0])
+    throw Error("parameter {} is {}, but its parts have {} rows; they must fill dim 0", made.fqn,
+                ir::to_string(made.shape), row);
   return declare(std::move(made));
 }
 
@@ -91,7 +100,9 @@ void Trace::balance(std::string_view bias, double coeff, Value experts_Tk) {
   if (!options_.counts_load) return;
   const std::string name = fqn(bias);
   const auto* constant = graph_.find_input(name);
-  RHEA_CHECK(constant != nullptr, "{} is balanced, but no constant of the model", name);
+  if (constant == nullptr)
+    throw Error(
+        "{} is balanced, but is no constant of the model; make it by Trace::constant before", name);
   const int64_t num_experts = ir::num_elements(graph_.type(constant->value).shape);
   const auto* mask = graph_.find_input(kIsToken);
   const ir::Type ids{DType::i32, {options_.num_tokens}};

@@ -133,24 +133,26 @@ class Merge {
   // The value of a node of `prepare` on the new parameters, made when it is asked for first: chains
   // are a few casts and packings long.
   Value prepared(ValueId id) {
-    Value& value = prepared_[static_cast<size_t>(id.node)];
-    if (value.valid()) return value;
-    const Node& node = prepare_.node(id);
-    RHEA_CHECK(node.outputs.size() == 1, "{} has {} results in a prepare graph", node.op->name,
-               node.outputs.size());
-    if (const Value written = written_copy(static_cast<size_t>(id.node)); written.valid())
-      return value = written;
+    std::vector<Value>& values = prepared_[static_cast<size_t>(id.node)];
+    if (values.empty()) values = prepare_again(id.node);
+    return values[static_cast<size_t>(id.output)];
+  }
+
+  std::vector<Value> prepare_again(int32_t index) {
+    const Node& node = prepare_.nodes()[static_cast<size_t>(index)];
+    if (const Value written = written_copy(static_cast<size_t>(index)); written.valid())
+      return {written};
     if (node.op == &ir::kInput) {
       const std::string& name = node.attrs.str("name");
       if (const auto replaced = updated_by_.find(name); replaced != updated_by_.end())
-        return value = made(replaced->second);
+        return {made(replaced->second)};
       const auto* existing = result_.find_input(name);
-      return value = existing != nullptr ? result_.value(existing->value)
-                                         : result_.input(name, node.outputs[0]);
+      return {existing != nullptr ? result_.value(existing->value)
+                                  : result_.input(name, node.outputs[0])};
     }
     std::vector<Value> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(prepared(input));
-    return value = result_.add_like(prepare_, node, inputs)[0];
+    return result_.add_like(prepare_, node, inputs);
   }
 
   Value written_copy(size_t i) const {
@@ -172,8 +174,8 @@ class Merge {
   std::vector<std::optional<Copy>> copies_;
   std::map<std::string, Wanted> wanted_;
   std::map<std::string, ValueId> updated_by_;
-  std::vector<std::vector<Value>> made_;  // per node of update
-  std::vector<Value> prepared_;           // per node of prepare
+  std::vector<std::vector<Value>> made_;      // per node of update
+  std::vector<std::vector<Value>> prepared_;  // per node of prepare
   Graph result_;
 };
 

@@ -81,5 +81,17 @@ TEST(PrepareInUpdate, WhatIsNoCopyIsComputedFromTheNewParameter) {
   EXPECT_NE(merged.find_input("frozen"), nullptr);
 }
 
+TEST(PrepareInUpdate, AnOpWithSeveralResultsIsMadeOnce) {
+  Graph prepare;
+  const auto best = ops::top_k(prepare.input("w", kMatrix), 2);
+  prepare.output("values", best[0]);
+  prepare.output("places", best[1]);
+
+  const Graph merged = prepare_in_update(make_update(), prepare);
+  EXPECT_EQ(count(merged, ops::kTopK), 1);
+  EXPECT_EQ(merged.type(merged.find_output("values")->value).dtype, DType::f32);
+  EXPECT_EQ(merged.type(merged.find_output("places")->value).dtype, DType::i32);
+}
+
 }  // namespace
 }  // namespace rhea::passes

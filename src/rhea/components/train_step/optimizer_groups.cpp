@@ -56,6 +56,10 @@ std::vector<ir::Value> add_update(const ResolvedGroup& group, const UpdateInputs
                 in.state.size());
   for (size_t i = 0; i < made.size(); ++i) {
     const ir::Type& wanted = (i == 0 ? in.p : in.state[i - 1]).type();
+    if (made[i].graph != &in.graph)
+      throw Error("optimizer {} gives {} as value {} of {}, expected {}", group.optimizer_name(),
+                  made[i].valid() ? "a value of another graph" : "nothing", i,
+                  in.graph.scope_name(in.graph.current_scope()), to_string(wanted));
     if (made[i].type().dtype == DType::f32) made[i] = ops::convert(made[i], wanted.dtype);
     if (made[i].type() != wanted)
       throw Error("optimizer {} gives {} as value {} of {}, expected {} (or its f32)",
