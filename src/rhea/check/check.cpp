@@ -1,10 +1,31 @@
 // The subjects one after the other.
 #include "rhea/check/check.h"
 
+#include <fmt/format.h>
+
+#include <new>
+
 #include "rhea/base/error.h"
 #include "rhea/check/subjects.h"
+#include "rhea/plugin/throw_site.h"
 
 namespace rhea::check {
+
+std::optional<Answer> compare_into(Report& report, std::string_view where, const Question& question,
+                                   ThreadPool& pool) {
+  try {
+    Answer answer = compare(question, pool);
+    report.answer(where, question, answer);
+    return answer;
+  } catch (const std::bad_alloc&) {
+    throw;  // has an exit code of its own
+  } catch (const std::exception& error) {
+    const std::string site = plugin::throw_site();
+    report.fault(
+        fmt::format("{}: threw{}: {}", where, site.empty() ? "" : " at " + site, error.what()));
+    return std::nullopt;
+  }
+}
 
 bool run_check(const TrainerConfig& config, std::ostream& out) {
   ThreadPool pool(static_cast<int>(config.executor.num_threads));

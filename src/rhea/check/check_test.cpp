@@ -41,11 +41,7 @@ void swiglu(float factor, const ir::KernelArgs& args) {
   }
 }
 
-// The table is the process's, so kernels run in the test that sets this.
-bool kernels_run = false;
-
 std::string only_f32(const ir::OpInstance& node) {
-  if (!kernels_run) return "not in this test";
   return node.in[0].dtype == DType::f32 ? "" : "f32 only";
 }
 int64_t elements(const ir::OpInstance& node) { return ops::num_elements(node.out[0].shape); }
@@ -56,26 +52,29 @@ struct Outcome {
 };
 Outcome check(const TrainerConfig& config) {
   std::ostringstream out;
-  kernels_run = config.override.active.empty();
   const bool good = run_check(config, out);
-  kernels_run = false;
   return {good, out.str()};
 }
 
-// One table for the process, so these tests run in this order.
+// Adds a kernel as a file NAME.cpp would; each test takes its own out again.
+void add_kernel(std::string_view op, std::string_view name,
+                std::string (*accepts)(const ir::OpInstance&),
+                void (*run)(const ir::KernelArgs&, const ir::OpInstance&)) {
+  ops::add_cpu_kernel(
+      op, ops::to_cpu_kernel({.name = name, .accepts = accepts, .items = elements, .run = run}),
+      std::string(name) + ".cpp");
+}
+void right_swiglu(const ir::KernelArgs& args, const ir::OpInstance&) { swiglu(1, args); }
+void no_run(const ir::KernelArgs&, const ir::OpInstance&) { FAIL() << "was refused"; }
+
 TEST(Check, WithNothingFromOutsideItSaysSo) {
   std::ostringstream out;
   EXPECT_THROW(run_check(small(), out), Error);
 }
 
 TEST(Check, ARightKernelPassesAndItsRefusalsAreTold) {
-  ops::add_cpu_kernel("swiglu",
-                      ops::to_cpu_kernel({.name = "mine",
-                                          .accepts = only_f32,
-                                          .items = elements,
-                                          .run = [](const ir::KernelArgs& args,
-                                                    const ir::OpInstance&) { swiglu(1, args); }}),
-                      "mine.cpp");
+  const ops::ScopedAdditions added;
+  add_kernel("swiglu", "mine", only_f32, right_swiglu);
   const auto [good, text] = check(small());
   EXPECT_TRUE(good) << text;
   EXPECT_THAT(
@@ -89,30 +88,108 @@ TEST(Check, ARightKernelPassesAndItsRefusalsAreTold) {
 }
 
 TEST(Check, AWrongBackwardKernelIsCaught) {
+  const ops::ScopedAdditions added;
   // The gradient of the gate, a tenth of a percent too large; the forward is left alone.
-  ops::add_cpu_kernel(
-      "swiglu_grad",
-      ops::to_cpu_kernel({.name = "wrong",
-                          .accepts = only_f32,
-                          .items = elements,
-                          .run =
-                              [](const ir::KernelArgs& args, const ir::OpInstance&) {
-                                for (int64_t i = args.begin; i < args.end; ++i) {
-                                  const float g = args.in[0].as<const float>()[i];
-                                  const float u = args.in[1].as<const float>()[i];
-                                  const float dy = args.in[2].as<const float>()[i];
-                                  const float s = 1 / (1 + std::exp(-g));
-                                  args.out[0].as<float>()[i] =
-                                      1.001F * dy * u * s * (1 + g * (1 - s));
-                                  args.out[1].as<float>()[i] = dy * g * s;
-                                }
-                              }}),
-      "wrong.cpp");
+  add_kernel("swiglu_grad", "wrong", only_f32,
+             [](const ir::KernelArgs& args, const ir::OpInstance&) {
+               for (int64_t i = args.begin; i < args.end; ++i) {
+                 const float g = args.in[0].as<const float>()[i];
+                 const float u = args.in[1].as<const float>()[i];
+                 const float dy = args.in[2].as<const float>()[i];
+                 const float s = 1 / (1 + std::exp(-g));
+                 args.out[0].as<float>()[i] = 1.001F * dy * u * s * (1 + g * (1 - s));
+                 args.out[1].as<float>()[i] = dy * g * s;
+               }
+             });
   const auto [good, text] = check(small());
   EXPECT_FALSE(good);
   EXPECT_THAT(text,
               AllOf(HasSubstr("FAULT: relative error"), HasSubstr("FAILED"),
                     HasSubstr("kernels for swiglu_grad in the run's graphs: wrong of wrong.cpp")));
+}
+
+TEST(Check, AKernelThatEveryNodeRefusesIsNotChecked) {
+  const ops::ScopedAdditions added;
+  add_kernel(
+      "swiglu", "picky", [](const ir::OpInstance&) { return std::string("needs a GPU"); }, no_run);
+  const auto [good, text] = check(small());
+  EXPECT_FALSE(good);
+  EXPECT_THAT(text, AllOf(HasSubstr("kernel picky runs none of the samples: needs a GPU"),
+                          HasSubstr("NOT CHECKED: kernel picky of picky.cpp: no node of the run's "
+                                    "batch runs it, so the run does not use it: needs a GPU"),
+                          HasSubstr("1 of 2 NOT CHECKED"), Not(HasSubstr("FAILED"))));
+}
+
+TEST(Check, AKernelBehindOneThatTakesEverythingIsNotChecked) {
+  const ops::ScopedAdditions added;
+  const auto all = [](const ir::OpInstance& node) { return only_f32(node); };
+  add_kernel("swiglu", "first", all, right_swiglu);
+  add_kernel("swiglu", "second", all, right_swiglu);
+  const auto [good, text] = check(small());
+  EXPECT_FALSE(good);
+  EXPECT_THAT(text, AllOf(HasSubstr("NOT CHECKED: kernel second of second.cpp"),
+                          HasSubstr("kernel first of first.cpp comes before it and takes the node"),
+                          Not(HasSubstr("NOT CHECKED: kernel first"))));
+}
+
+// The model has RMS norms only.
+TEST(Check, AKernelOfAnOpThatTheRunLacksIsCheckedOnSamplesOrNotAtAll) {
+  {
+    const ops::ScopedAdditions added;
+    add_kernel(
+        "layer_norm", "never",
+        [](const ir::OpInstance&) { return std::string("needs rows of 4096"); }, no_run);
+    const auto [good, text] = check(small());
+    EXPECT_FALSE(good);
+    EXPECT_THAT(text, HasSubstr("NOT CHECKED: kernel never of never.cpp: no node of the run has "
+                                "this op, and no sample runs it: needs rows of 4096"));
+  }
+  const ops::ScopedAdditions added;
+  add_kernel("tanh", "mine", only_f32, [](const ir::KernelArgs& args, const ir::OpInstance&) {
+    for (int64_t i = args.begin; i < args.end; ++i)
+      args.out[0].as<float>()[i] = std::tanh(args.in[0].as<const float>()[i]);
+  });
+  const auto [good, text] = check(small());
+  EXPECT_TRUE(good) << text;
+  EXPECT_THAT(text, HasSubstr("kernel mine: no node of the run has this op; it was checked on "));
+}
+
+TEST(Check, AKernelThatThrowsIsAFault) {
+  const ops::ScopedAdditions added;
+  add_kernel(
+      "swiglu", "throws",
+      [](const ir::OpInstance& node) {
+        // Samples are smaller than the batch of the run.
+        return std::string(ir::num_elements(node.in[0].shape) > 2048 ? "" : "small");
+      },
+      [](const ir::KernelArgs&, const ir::OpInstance&) { throw Error("no number fits"); });
+  const auto [good, text] = check(small());
+  EXPECT_FALSE(good);
+  EXPECT_THAT(text, AllOf(HasSubstr("FAULT: float32, 2 rows of 48 (the run)"),
+                          HasSubstr("threw: no number fits"), HasSubstr("FAILED")));
+}
+
+// Another origin's row brings its kernel itself.
+TEST(Check, AKernelOfAnOutsideRowNeedsASample) {
+  static const ir::OpDef kRow{
+      .name = "check_test_unsampled",
+      .infer = [](std::span<const ir::Type> in,
+                  const ir::Attrs&) { return std::vector<ir::Type>{in[0]}; },
+      .decompose = [](ir::Graph&, std::span<const ir::Value> in,
+                      const ir::Attrs&) { return std::vector<ir::Value>{ops::negate(in[0])}; },
+      .cpu = {{.name = "wide",
+               .accepts = [](const ir::OpInstance&) { return std::string("needs 4096 columns"); },
+               .plan = [](const ir::OpInstance&) { return ir::KernelPlan{}; }}},
+      .samples = []() -> std::vector<ir::Sample> {
+        return {{.name = "f32", .inputs = {ops::uniform(DType::f32, {5, 7})}}};
+      },
+  };
+  const ops::ScopedAdditions added;
+  ops::add_op(kRow, "row.cpp");
+  const auto [good, text] = check(small());
+  EXPECT_FALSE(good);
+  EXPECT_THAT(text, HasSubstr("NOT CHECKED: kernel wide runs none of the samples: needs 4096 "
+                              "columns; give the row a sample that it takes"));
 }
 
 // ---- modules
@@ -226,8 +303,12 @@ TEST(Check, ARotationMustNotChangeABit) {
 TEST(Check, LimitsThatTheRunKeepsAreNoFault) {
   const auto [good, text] = check_override("picky_rope");
   EXPECT_TRUE(good) << text;
-  EXPECT_THAT(text, HasSubstr("3 rows of 37: refused: my_rope requires a sequence length that is a "
-                              "multiple of 16, got 37"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "3 rows of 37: refused: Override 'picky_rope' at "
+          "model_spec.model.layers.0.attention.rope: my_rope requires a sequence length that is a "
+          "multiple of 16, got 37"));
 }
 
 TEST(Check, AnOpWithSavedTensorsPassesWithTheGradientsOfParameters) {

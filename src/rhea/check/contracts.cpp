@@ -1,5 +1,10 @@
 // The contract of the op table for what comes from outside.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "rhea/check/subjects.h"
+#include "rhea/ops/contract/case.h"
 #include "rhea/ops/contract/contract.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/table.h"
@@ -21,7 +26,42 @@ void check_row(const ops::OpDef& op, Report& report) {
   }
 }
 
+// A row's author chooses its samples, so each of its kernels can have one. Samples of a row of the
+// library may all be beyond what an added kernel does; the nodes of the run are compared then.
+void check_samples(const ops::OpDef& op, bool outside, Report& report) {
+  const auto check = [&](const ir::CpuKernel& kernel, bool own) {
+    const SamplesRun samples = samples_run(op, kernel);
+    if (samples.count > 0) return;
+    const std::string text = fmt::format(
+        "kernel {} runs none of the samples: {}", kernel.name,
+        samples.refusals.empty() ? "there are none"
+                                 : fmt::format("{}", fmt::join(samples.refusals, "; ")));
+    own ? report.not_checked(text + "; give the row a sample that it takes") : report.note(text);
+  };
+  if (outside)
+    for (const ir::CpuKernel& kernel : op.cpu) check(kernel, true);
+  for (const ops::AddedKernel& added : ops::added_kernels(op)) check(added.kernel, false);
+}
+
 }  // namespace
+
+std::string refusal(const ir::CpuKernel& kernel, const ir::OpInstance& node, Isa isa) {
+  if (kernel.isa > isa)
+    return fmt::format("needs {}, have {}", isa_name(kernel.isa), isa_name(isa));
+  return kernel.accepts ? kernel.accepts(node) : "";
+}
+
+SamplesRun samples_run(const ir::OpDef& op, const ir::CpuKernel& kernel) {
+  SamplesRun run;
+  for (const ir::Sample& sample : ops::samples_of(op)) {
+    const std::string why = refusal(kernel, ops::make_case(op, sample)->instance(), detected_isa());
+    if (why.empty())
+      ++run.count;
+    else if (std::ranges::find(run.refusals, why) == run.refusals.end())
+      run.refusals.push_back(why);
+  }
+  return run;
+}
 
 size_t check_contracts(Report& report) {
   size_t count = 0;
@@ -36,6 +76,7 @@ size_t check_contracts(Report& report) {
                            : fmt::format("kernels of {} for {}: the contract on the op's samples",
                                          origin, op->name));
     check_row(*op, report);
+    check_samples(*op, outside, report);
     report.end_subject();
   }
   return count;

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "rhea/base/error.h"
@@ -30,48 +31,98 @@ std::string types_of(const ir::Graph& graph, const ir::Node& node) {
   return fmt::format("{} -> {}{}", fmt::join(in, ", "), fmt::join(out, ", "), attrs);
 }
 
+// What became of an added kernel in the graphs of the run.
+struct Fate {
+  const ops::AddedKernel* added;
+  bool run_uses = false;  // it ran a node of the run's own batch, and was compared there
+  std::vector<std::string> refusals;  // each reason once
+
+  void refuse(const std::string& why) {
+    if (std::ranges::find(refusals, why) == refusals.end()) refusals.push_back(why);
+  }
+};
+
 class KernelCheck {
  public:
   KernelCheck(const ir::OpDef& op, ThreadPool& pool, Report& report)
-      : op_(op), pool_(pool), report_(report) {}
+      : op_(op), pool_(pool), report_(report) {
+    for (const ops::AddedKernel& added : ops::added_kernels(op)) fates_.push_back({&added});
+  }
 
-  void check(ir::Graph& graph, const train_step::StepGraphs& graphs, const Setting& setting) {
-    for (size_t n = 0; n < graph.nodes().size() && seen_.size() < kMostInstances; ++n) {
+  void check(const Setting& setting, ir::Graph& graph, const train_step::StepGraphs& graphs) {
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const ir::Node& node = graph.nodes()[n];
       if (node.op != &op_) continue;
+      met_ = true;
       const std::string types = types_of(graph, node);
       if (!seen_.insert(types).second) continue;
       const std::string where =
           fmt::format("{}: {} in {}", setting.text(), types, graph.scope_name(node));
-      if (!accepted(graph, node, where)) continue;
-      ++compared_;
-      compare_node(graph, static_cast<int32_t>(n), graphs, setting, where);
+      Fate* const chosen = choose(graph, node, where);
+      if (chosen == nullptr) continue;
+      if (compared_++ < kMostInstances)
+        compare_node(graph, static_cast<int32_t>(n), graphs, setting, where, *chosen);
     }
   }
-  void next_setting() { seen_.clear(); }
-  size_t compared() const { return compared_; }
-  bool met() const { return met_; }
+  // After the graphs of one setting.
+  void end_setting(const Setting& setting) {
+    if (compared_ > kMostInstances)
+      report_.note(fmt::format("{}: nodes of {} other types were not compared", setting.text(),
+                               compared_ - kMostInstances));
+    seen_.clear();
+    compared_ = noted_ = 0;
+  }
+  // After all settings: a kernel that nothing ran did not pass.
+  void judge() const {
+    for (const Fate& fate : fates_) {
+      if (fate.run_uses) continue;
+      const ir::CpuKernel& kernel = fate.added->kernel;
+      if (met_) {
+        report_.not_checked(fmt::format(
+            "kernel {} of {}: no node of the run's batch runs it, so the run does not use it: {}",
+            kernel.name, fate.added->origin, fmt::join(fate.refusals, "; ")));
+        continue;
+      }
+      const SamplesRun samples = samples_run(op_, kernel);
+      if (samples.count > 0)
+        report_.note(
+            fmt::format("kernel {}: no node of the run has this op; it was checked on {} "
+                        "of the op's samples alone",
+                        kernel.name, samples.count));
+      else
+        report_.not_checked(fmt::format(
+            "kernel {} of {}: no node of the run has this op, and no sample runs it: {}",
+            kernel.name, fate.added->origin, fmt::join(samples.refusals, "; ")));
+    }
+  }
 
  private:
-  // Does one of the added kernels run the node? Else their reasons are told.
-  bool accepted(const ir::Graph& graph, const ir::Node& node, const std::string& where) {
-    met_ = true;
+  // The added kernel that runs the node, as the executor chooses it; the reasons of the others are
+  // told.
+  Fate* choose(const ir::Graph& graph, const ir::Node& node, const std::string& where) {
     std::vector<ir::Type> in;
     for (const ir::ValueId id : node.inputs) in.push_back(graph.type(id));
     const ir::OpInstance instance{&op_, in, node.outputs, &node.attrs};
-    if (ops::has_added_kernel(instance, active_isa())) return true;
-    for (const ops::AddedKernel& added : ops::added_kernels(op_)) {
-      const ir::CpuKernel& kernel = added.kernel;
-      const std::string why = kernel.isa > active_isa()
-                                  ? fmt::format("needs {}", isa_name(kernel.isa))
-                                  : kernel.accepts(instance);
-      report_.note(fmt::format("{}: kernel {} refuses: {}", where, kernel.name, why));
+    Fate* chosen = nullptr;
+    for (Fate& fate : fates_) {
+      const ir::CpuKernel& kernel = fate.added->kernel;
+      std::string why = refusal(kernel, instance, active_isa());
+      if (why.empty() && chosen == nullptr) {
+        chosen = &fate;
+        continue;
+      }
+      if (why.empty())
+        why = fmt::format("kernel {} of {} comes before it and takes the node",
+                          chosen->added->kernel.name, chosen->added->origin);
+      fate.refuse(why);
+      if (noted_++ < kMostInstances)
+        report_.note(fmt::format("{}: kernel {} refuses: {}", where, kernel.name, why));
     }
-    return false;
+    return chosen;
   }
 
   void compare_node(ir::Graph& graph, int32_t n, const train_step::StepGraphs& graphs,
-                    const Setting& setting, const std::string& where) {
+                    const Setting& setting, const std::string& where, Fate& fate) {
     const ir::Node& node = graph.nodes()[static_cast<size_t>(n)];
     std::vector<ir::Value> arguments, results;
     for (const ir::ValueId id : node.inputs) arguments.push_back(graph.value(id));
@@ -96,14 +147,21 @@ class KernelCheck {
                 question.other.inputs);
     question.stock = question.other;
     question.stock.options.added_kernels = false;
-    report_.answer(where, question, compare(question, pool_));
+    const auto answer = compare_into(report_, where, question, pool_);
+    const std::string expected = fmt::format("{} {}", op_.name, fate.added->kernel.name);
+    if (answer && std::ranges::find(answer->other_kernels, expected) == answer->other_kernels.end())
+      report_.not_checked(fmt::format("{}: the compiled part does not run kernel {}, but {}", where,
+                                      fate.added->kernel.name,
+                                      fmt::join(answer->other_kernels, ", ")));
+    fate.run_uses |= setting.of_run;
   }
 
   const ir::OpDef& op_;
   ThreadPool& pool_;
   Report& report_;
-  std::set<std::string> seen_;
-  size_t compared_ = 0;
+  std::vector<Fate> fates_;
+  std::set<std::string> seen_;       // types of nodes in this setting
+  size_t compared_ = 0, noted_ = 0;  // in this setting
   bool met_ = false;
 };
 
@@ -123,21 +181,20 @@ size_t check_kernels(const TrainerConfig& config, ThreadPool& pool, Report& repo
         fmt::format("kernels for {} in the run's graphs: {}", op->name, fmt::join(names, ", ")));
     KernelCheck kernel(*op, pool, report);
     for (const Setting& setting : settings_of(config)) {
+      std::optional<train_step::StepGraphs> graphs;
       try {
-        train_step::StepGraphs graphs = graphs_of(config, setting);
-        for (ir::Graph* graph : {&graphs.microbatch, &graphs.update})
-          kernel.check(*graph, graphs, setting);
+        graphs.emplace(graphs_of(config, setting));
       } catch (const Error& error) {
         // Limits of modules are fine where the run keeps them.
         const std::string text = fmt::format("{}: {}", setting.text(), error.what());
         setting.of_run ? report.fault(text) : report.note(text);
+        continue;
       }
-      kernel.next_setting();
+      for (ir::Graph* graph : {&graphs->microbatch, &graphs->update})
+        kernel.check(setting, *graph, *graphs);
+      kernel.end_setting(setting);
     }
-    if (!kernel.met())
-      report.note("no node of the run has this op: its samples alone were checked");
-    else if (kernel.compared() == 0)
-      report.note("refused by every node: the run does not use it");
+    kernel.judge();
     report.end_subject();
   }
   return ops.size();

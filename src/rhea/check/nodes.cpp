@@ -189,7 +189,7 @@ class NodeCheck {
       report_.fault(fmt::format("{}: {}", where, error.what()));
       return;
     }
-    report_.answer(where, question, compare(question, pool_));
+    compare_into(report_, where, question, pool_);
   }
 
   TrainerConfig stock_, variant_;
@@ -216,7 +216,7 @@ size_t check_nodes(const TrainerConfig& config, ThreadPool& pool, Report& report
     } else if (group.path == "optimizer") {
       check_update(stock, config, pool, report);
     } else {
-      report.note("no part of the model's function: nothing to compare");
+      report.nothing_to_compare("no part of the model's function");
     }
     report.end_subject();
   }

@@ -32,6 +32,8 @@ std::string line_of(const TensorAnswer& tensor) {
 void Report::subject(const std::string& text) {
   subject_ = text;
   faults_ = 0;
+  not_checked_ = false;
+  comparable_ = true;
   out_ << text << '\n';
 }
 
@@ -69,20 +71,47 @@ void Report::fault(std::string_view text) {
   out_ << "    FAULT: " << text << '\n';
 }
 
+void Report::not_checked(std::string_view text) {
+  not_checked_ = true;
+  out_ << "    NOT CHECKED: " << text << '\n';
+}
+
+void Report::nothing_to_compare(std::string_view why) {
+  comparable_ = false;
+  note(why);
+}
+
 void Report::end_subject() {
-  ++subjects_;
-  if (faults_ > 0) failed_.push_back(subject_);
-  out_ << (faults_ > 0 ? "  FAILED\n" : "  ok\n");
+  if (faults_ > 0) {
+    failed_.push_back(subject_);
+    out_ << "  FAILED\n";
+  } else if (not_checked_) {
+    unchecked_.push_back(subject_);
+    out_ << "  NOT CHECKED\n";
+  } else if (!comparable_) {
+    ++without_counterpart_;
+    out_ << "  nothing to compare\n";
+  } else {
+    ++passed_;
+    out_ << "  ok\n";
+  }
 }
 
 bool Report::finish() {
-  if (failed_.empty()) {
-    out_ << fmt::format("rhea check: {} checked, all within their tolerances\n", subjects_);
-    return true;
-  }
-  out_ << fmt::format("rhea check: {} of {} FAILED\n", failed_.size(), subjects_);
-  for (const std::string& text : failed_) out_ << "  " << text << '\n';
-  return false;
+  const bool good = failed_.empty() && unchecked_.empty();
+  if (good && passed_ > 0)
+    out_ << fmt::format("rhea check: {} checked, all within their tolerances\n", passed_);
+  if (without_counterpart_ > 0)
+    out_ << fmt::format("rhea check: {} have nothing to be compared with\n", without_counterpart_);
+  const auto list = [&](const std::vector<std::string>& subjects, std::string_view verdict) {
+    if (subjects.empty()) return;
+    out_ << fmt::format("rhea check: {} of {} {}\n", subjects.size(),
+                        passed_ + failed_.size() + unchecked_.size(), verdict);
+    for (const std::string& text : subjects) out_ << "  " << text << '\n';
+  };
+  list(failed_, "FAILED");
+  list(unchecked_, "NOT CHECKED");
+  return good;
 }
 
 }  // namespace rhea::check

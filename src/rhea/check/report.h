@@ -20,7 +20,12 @@ class Report {
   void answer(std::string_view setting, const Question& question, const Answer& answer);
   void note(std::string_view text);
   void fault(std::string_view text);
-  // The verdict of the subject, and at the end that of everything.
+  // A part of the subject that nothing ran, and why: no fault that was seen, but no pass either.
+  void not_checked(std::string_view text);
+  // The subject has nothing that could be compared, which is no reason to fail.
+  void nothing_to_compare(std::string_view why);
+  // The verdict of the subject, and at the end that of everything: false where a subject has a
+  // fault or was not checked.
   void end_subject();
   bool finish();
 
@@ -28,8 +33,9 @@ class Report {
   std::ostream& out_;
   std::string subject_;
   size_t faults_ = 0;  // of the subject
-  size_t subjects_ = 0;
-  std::vector<std::string> failed_;
+  bool not_checked_ = false, comparable_ = true;
+  size_t passed_ = 0, without_counterpart_ = 0;
+  std::vector<std::string> failed_, unchecked_;
 };
 
 }  // namespace rhea::check

@@ -1,8 +1,11 @@
 // The things that `rhea check` checks, one function each.
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "rhea/base/cpu_features.h"
 #include "rhea/check/report.h"
 #include "rhea/check/values.h"
 #include "rhea/components/train_step/step_graphs.h"
@@ -25,6 +28,20 @@ std::vector<Setting> settings_of(const TrainerConfig& config);
 
 // The graphs of a training step in a setting, without accumulation, validation and recomputation.
 train_step::StepGraphs graphs_of(const TrainerConfig& config, const Setting& setting);
+
+// Compares and reports; code from outside runs in it, so what it throws is a fault of the subject
+// (and nothing is returned).
+std::optional<Answer> compare_into(Report& report, std::string_view where, const Question& question,
+                                   ThreadPool& pool);
+
+// Why a machine with `isa` does not run a node by this kernel; "" where it does.
+std::string refusal(const ir::CpuKernel& kernel, const ir::OpInstance& node, Isa isa);
+// How many samples of the op the kernel runs on this machine, and why not the others.
+struct SamplesRun {
+  size_t count = 0;
+  std::vector<std::string> refusals;  // each reason once
+};
+SamplesRun samples_run(const ir::OpDef& op, const ir::CpuKernel& kernel);
 
 // Rows of the op table from outside, and in-tree rows for which a kernel was added: their contract.
 // Returns how many there are.

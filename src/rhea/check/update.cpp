@@ -53,8 +53,7 @@ void check_update(const TrainerConfig& stock, const TrainerConfig& changed, Thre
     question.stock = side_of(theirs, names);
     question.stock.options.added_kernels = false;
     question.other = side_of(mine, names);
-    report.answer(fmt::format("float32, step 3: {}", fmt::join(names, " ")), question,
-                  compare(question, pool));
+    compare_into(report, fmt::format("float32, step 3: {}", fmt::join(names, " ")), question, pool);
   } catch (const Error& error) {
     report.fault(error.what());
   }

@@ -22,8 +22,11 @@ int cmd_check(Args args) {
           "several runs and with several numbers of threads, time of both.\n"
           "Tolerances, relative to the largest element: f32 1e-5, and 0 where data is only moved\n"
           "or rotated; bf16 1e-2.\n"
-          "exit code: 0 within the tolerances, 1 above, 2 an error of the command line or a "
-          "file\n"))
+          "A kernel that no node of the run (or, where the run lacks its op, no sample) runs is "
+          "told\n"
+          "as NOT CHECKED, with the reasons why it refuses.\n"
+          "exit code: 0 within the tolerances, 1 above or not checked, 2 an error of the command "
+          "line or a file\n"))
     return 0;
   const bool good = check::run_check(plan_config(args), std::cout);
   std::cout.flush();

@@ -232,6 +232,9 @@ void add_cpu_kernel(std::string_view op, ir::CpuKernel kernel, std::string_view 
 std::span<const AddedKernel> added_kernels(const OpDef& op) { return table().kernels(op); }
 std::string_view origin_of(const OpDef& op) { return table().origin(op); }
 
+ScopedAdditions::ScopedAdditions() : before_(std::make_shared<const Table>(table())) {}
+ScopedAdditions::~ScopedAdditions() { table() = *static_cast<const Table*>(before_.get()); }
+
 bool has_added_kernel(const ir::OpInstance& node, Isa isa) {
   return std::ranges::any_of(added_kernels(*node.op), [&](const AddedKernel& added) {
     return refusal(added.kernel, node, isa).empty();

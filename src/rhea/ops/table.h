@@ -3,6 +3,7 @@
 // the lookup by name.
 #pragma once
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,19 @@ bool has_added_kernel(const ir::OpInstance& node, Isa isa);
 std::string_view origin_of(const ir::OpDef& op);
 // The rows that did not come with the library, in the order of their adding.
 std::vector<const ir::OpDef*> outside_ops();
+
+// Takes what was added while it lived out of the table again, so that a test leaves nothing to the
+// next one. No graph with such a row may be left then, and nobody may read meanwhile.
+class ScopedAdditions {
+ public:
+  ScopedAdditions();
+  ~ScopedAdditions();
+  ScopedAdditions(const ScopedAdditions&) = delete;
+  ScopedAdditions& operator=(const ScopedAdditions&) = delete;
+
+ private:
+  std::shared_ptr<const void> before_;
+};
 
 // A kernel as a function of items and types, for kernels that prepare nothing: `run` computes items
 // [args.begin, args.end) of `items`. args.state is the kernel's own and not for use in `run`.

@@ -33,6 +33,7 @@ const OpDef kTwice{
 };
 
 TEST(Table, RowsFromOutsideAreFoundByName) {
+  const ScopedAdditions additions;
   const size_t before = all_ops().size();
   add_op(kTwice, "mine.cpp");
   EXPECT_EQ(all_ops().size(), before + 1);
@@ -74,12 +75,27 @@ TEST(Table, KernelsBelongToAnOp) {
   taken.name = kRope.cpu[0].name;
   EXPECT_THAT(message([&] { add_cpu_kernel("rope", taken, "mine.cpp"); }),
               HasSubstr("from rhea; give it another name"));
+  const ScopedAdditions additions;
   EXPECT_TRUE(added_kernels(kIota).empty());
   add_cpu_kernel("iota", mine, "mine.cpp");
   ASSERT_EQ(added_kernels(kIota).size(), 1U);
   EXPECT_EQ(added_kernels(kIota)[0].origin, "mine.cpp");
   EXPECT_THAT(message([&] { add_cpu_kernel("iota", mine, "other.cpp"); }),
               HasSubstr("other.cpp: op 'iota' already has a kernel 'table_test', from mine.cpp"));
+}
+
+TEST(Table, ScopedAdditionsEndWithTheirScope) {
+  {
+    const ScopedAdditions additions;
+    add_op(kTwice, "mine.cpp");
+    add_cpu_kernel("iota",
+                   {.name = "mine", .plan = [](const ir::OpInstance&) { return ir::KernelPlan(); }},
+                   "mine.cpp");
+  }
+  EXPECT_EQ(find_op("table_test_twice"), nullptr);
+  EXPECT_EQ(origin_of(kTwice), "");
+  EXPECT_TRUE(added_kernels(kIota).empty());
+  EXPECT_TRUE(outside_ops().empty());
 }
 
 TEST(Table, ACostThatIsNotStatedIsThatOfTheDecomposition) {

@@ -272,13 +272,13 @@ std::vector<Sample> samples_of(const OpDef& op) {
 
 std::vector<Runnable> runnable_kernels(const Case& c) {
   std::vector<Runnable> runnable;
-  const auto add = [&](const ir::CpuKernel& kernel) {
+  const auto add = [&](const ir::CpuKernel& kernel, bool added) {
     if (!refusal(kernel, c.instance(), detected_isa()).empty()) return;
-    runnable.push_back({kernel.name, plan_kernel(kernel, c.instance())});
+    runnable.push_back({kernel.name, plan_kernel(kernel, c.instance()), added});
     make_state(runnable.back().plan, kernel.name, c.op->name);
   };
-  for (const AddedKernel& added : added_kernels(*c.op)) add(added.kernel);
-  for (const ir::CpuKernel& kernel : c.op->cpu) add(kernel);
+  for (const AddedKernel& added : added_kernels(*c.op)) add(added.kernel, true);
+  for (const ir::CpuKernel& kernel : c.op->cpu) add(kernel, false);
   return runnable;
 }
 

@@ -39,6 +39,7 @@ std::vector<Tensor> run_kernel(const ContractCase& c, const ir::KernelPlan& plan
 struct Runnable {
   std::string_view name;
   ir::KernelPlan plan;
+  bool added;
 };
 std::vector<Runnable> runnable_kernels(const ContractCase& c);
 

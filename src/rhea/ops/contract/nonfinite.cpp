@@ -30,7 +30,7 @@ constexpr std::string_view kSpreadsFurther[] = {"attention", "attention_grad", "
 void check_spread(const ContractCase& c, Findings& f) {
   const bool further = std::ranges::find(kSpreadsFurther, c.op->name) != std::end(kSpreadsFurther);
   const bool elementwise = c.op->tile[0] != nullptr;
-  for (const auto& [name, plan] : runnable_kernels(c)) {
+  for (const auto& [name, plan, added] : runnable_kernels(c)) {
     const Findings::Place kernel(f, fmt::format("kernel {}", name));
     const std::vector<Tensor> results = run_kernel(c, plan, {}, f);
     std::vector<Tensor> expected = c.expected;
