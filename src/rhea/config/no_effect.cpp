@@ -298,7 +298,15 @@ void warn_without_effect(const TrainerConfig& config, const std::vector<std::str
     const auto* leaf = option ? std::get_if<LeafOption>(&option->kind) : nullptr;
     return leaf ? leaf_text(leaf->place) : std::string();
   };
+  const CheckpointConfig& checkpoint = config.checkpoint;
   for (const std::string& path : given) {
+    // The default, but who writes it expects it to do something.
+    if (path == "checkpoint.initial_load_model_only" && checkpoint.enable &&
+        checkpoint.initial_load_model_only && !checkpoint.initial_load_path &&
+        !checkpoint.initial_load_in_hf) {
+      report.warn("initial_load_model_only=True has no effect without an initial_load_path.");
+      continue;
+    }
     // What another option overwrites is no longer what was given.
     const bool overwritten = path == kFollowsSteps;
     if (!overwritten && text(before, path) == text(now, path)) continue;

@@ -10,8 +10,9 @@
 namespace rhea::config {
 
 // One warning for each option of `given` (paths) whose value is not the default and that nothing
-// reads in this run: "comm.port has no effect: ...". A recipe's own values are not meant: they are
-// written for every run of it.
+// reads in this run: "comm.port has no effect: ..."; also for initial_load_model_only, whose
+// default asks for something. A recipe's own values are not meant: they are written for every run
+// of it.
 void warn_without_effect(const TrainerConfig& config, const std::vector<std::string>& given,
                          Report& report);
 

@@ -159,6 +159,18 @@ TEST(NoEffect, OneWarningWhereNothingReadsTheOptionNoneWhereItActs) {
   }
 }
 
+TEST(NoEffect, ADefaultThatNobodyWroteIsNotWarnedOf) {
+  EXPECT_THAT(warnings_about("--checkpoint.enable", "initial_load"), testing::IsEmpty());
+  EXPECT_THAT(
+      warnings_about("--checkpoint.enable --checkpoint.initial_load_model_only", "initial_load"),
+      testing::ElementsAre(
+          "initial_load_model_only=True has no effect without an initial_load_path."));
+  EXPECT_THAT(warnings_about("--checkpoint.enable --checkpoint.initial_load_model_only "
+                             "--checkpoint.initial_load_path /",
+                             "initial_load"),
+              testing::IsEmpty());
+}
+
 // These act in every run, or a rule of their own warns or refuses.
 const std::vector<std::string> kAlwaysAct = {
     "hf_assets_path",

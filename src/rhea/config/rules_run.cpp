@@ -33,8 +33,6 @@ void check_initial_load(const CheckpointConfig& c, const std::string& hf_assets_
     else if (looks && !std::filesystem::is_directory(path))
       report.add("checkpoint.initial_load_path", *c.initial_load_path, "is not a directory");
   }
-  if (c.enable && c.initial_load_model_only && !c.initial_load_path && !c.initial_load_in_hf)
-    report.warn("initial_load_model_only=True has no effect without an initial_load_path.");
   if (c.initial_load_in_hf && !c.initial_load_model_only)
     report.add("checkpoint.initial_load_in_hf", "true",
                "initial_load_in_hf requires initial_load_model_only.");
