@@ -8,6 +8,7 @@
 #include "rhea/model_rules.h"
 #include "rhea/models/registry.h"
 #include "rhea/nn/moe.h"
+#include "rhea/plugin/throw_site.h"
 #include "rhea/run_overrides.h"
 
 namespace rhea {
@@ -56,7 +57,7 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config,
   } catch (const ExitError&) {
     throw;  // has an exit code of its own
   } catch (const Error& error) {
-    facts.problems.push_back({step, "", error.what()});
+    facts.problems.push_back({step, "", plugin::with_throw_site(error)});
   }
   check_components(config, options.reads_files, facts.problems);
   if (!is_complete || !can_be_traced(config, facts.problems)) return facts;

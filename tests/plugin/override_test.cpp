@@ -69,13 +69,45 @@ class OverrideFiles : public PluginTest {
     EXPECT_EQ(ended.code, 0) << ended.output;
     return support::read_step(folder() / dump / "checkpoint/step-0");
   }
-  // The small run with another config.json.
-  Words published(const std::string& config_json) const {
-    write("config.json", config_json);
+  // The small run of another module.
+  Words of_module(const std::string& module, const std::string& config) const {
     Words words;
     for (const std::string& word : small_)
       if (!word.starts_with("--module") && !word.starts_with("--config")) words.push_back(word);
-    return support::join(words, {"--module=hf", "--config=transformers_modeling_backend_full"});
+    return support::join(words, {"--module=" + module, "--config=" + config});
+  }
+  // The small run with another config.json.
+  Words published(const std::string& config_json) const {
+    write("config.json", config_json);
+    return of_module("hf", "transformers_modeling_backend_full");
+  }
+  std::vector<support::StepRow> steps(const std::string& dump, const Words& base,
+                                      const Words& more) const {
+    Words words = support::join({"train", "--dump_folder=" + (folder() / dump).string()},
+                                support::with_option(base, "--training.steps=2"));
+    const Ended ended = rhea(support::join(words, more));
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    return support::read_rows(folder() / dump);
+  }
+  // A model with the override begins with the stock bits, trains to the stock numbers (the same
+  // sums in another order), and what it saves goes on without it.
+  void expect_stock(const Words& run, const Words& fused) const {
+    EXPECT_EQ(support::difference(seed("fused", run, fused), seed("stock", run, {})), "");
+    const Words saves = {"--checkpoint.enable", "--checkpoint.interval=2",
+                         "--checkpoint.no_last_save_model_only"};
+    const auto mine = steps("fused_run", run, support::join(saves, fused));
+    const auto stock = steps("stock_run", run, {});
+    ASSERT_EQ(mine.size(), 2U);
+    for (size_t i = 0; i < mine.size(); ++i) {
+      EXPECT_NEAR(mine[i].loss, stock[i].loss, 1e-5);
+      EXPECT_NEAR(mine[i].grad_norm, stock[i].grad_norm, 1e-4);
+    }
+    Words words = support::join({"train", "--dump_folder=" + (folder() / "fused_run").string()},
+                                support::with_option(run, "--training.steps=3"));
+    const Ended second = rhea(support::join(words, saves));
+    EXPECT_EQ(second.code, 0) << second.output;
+    EXPECT_THAT(second.output, AllOf(HasSubstr("which this run does not have"),
+                                     HasSubstr("Training starts at step 3")));
   }
 
   Words small_;
@@ -186,22 +218,37 @@ TEST_F(OverrideFiles, FusedExpertsAndLatentAttentionHaveTheStockKeysAndBits) {
  "qk_rope_head_dim": 8, "v_head_dim": 16, "vocab_size": 2048, "hidden_act": "silu",
  "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "max_position_embeddings": 4096,
  "tie_word_embeddings": false, "attention_bias": false, "num_nextn_predict_layers": 0})");
-  const Words fused = {"--override.imports", "fused_mla", "fused_swiglu.fused_grouped_experts"};
-  EXPECT_EQ(support::difference(seed("fused", run, fused), seed("stock", run, {})), "");
-  const auto steps = [&](const std::string& dump, const Words& more) {
-    Words words = support::join({"train", "--dump_folder=" + (folder() / dump).string()},
-                                support::with_option(run, "--training.steps=2"));
-    const Ended ended = rhea(support::join(words, more));
-    EXPECT_EQ(ended.code, 0) << ended.output;
-    return support::read_rows(folder() / dump);
-  };
-  const auto mine = steps("fused", fused), stock = steps("stock", {});
-  ASSERT_EQ(mine.size(), 2U);
-  // The same sums in another order.
-  for (size_t i = 0; i < mine.size(); ++i) {
-    EXPECT_NEAR(mine[i].loss, stock[i].loss, 1e-5);
-    EXPECT_NEAR(mine[i].grad_norm, stock[i].grad_norm, 1e-4);
-  }
+  expect_stock(run, {"--override.imports", "fused_mla", "fused_swiglu.fused_grouped_experts"});
+}
+
+// One tensor for all experts in checkpoints.
+TEST_F(OverrideFiles, FusedExpertsOfANativeModelHaveTheStockKeysAndBits) {
+  const Words run = of_module("qwen3", "qwen3_moe_debug");
+  const Words fused = {"--override.imports", "fused_swiglu.fused_grouped_experts"};
+  const Ended plan = rhea(support::join(support::join({"plan"}, run), fused));
+  ASSERT_EQ(plan.code, 0) << plan.output;
+  EXPECT_THAT(plan.output, AllOf(HasSubstr("SplitExperts.Config -> FusedGroupedExperts.Config"),
+                                 Not(HasSubstr("leaves out")), Not(HasSubstr("adds parameters"))));
+  expect_stock(run, fused);
+}
+
+// A tensor for each expert in checkpoints.
+TEST_F(OverrideFiles, FusedPartsOfAPublishedModelHaveTheStockKeysAndBits) {
+  const Words run = published(R"({"architectures": ["Qwen3MoeForCausalLM"],
+ "model_type": "qwen3_moe", "hidden_size": 32, "intermediate_size": 48,
+ "moe_intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2,
+ "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": [1], "vocab_size": 2048,
+ "hidden_act": "silu", "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
+ "max_position_embeddings": 4096, "tie_word_embeddings": false, "attention_bias": false})");
+  const Words fused = {"--override.imports", "fused_swiglu"};
+  const Ended plan = rhea(support::join(support::join({"plan"}, run), fused));
+  EXPECT_THAT(plan.output, AllOf(HasSubstr("[Override] fused_swiglu.fused_swiglu: "
+                                           "model_spec.model.layers.1.mlp "),
+                                 HasSubstr("[Override] fused_swiglu.fused_grouped_experts: "
+                                           "model_spec.model.layers.0.mlp."),
+                                 HasSubstr("Applied 3 override(s)")));
+  expect_stock(run, fused);
 }
 
 }  // namespace

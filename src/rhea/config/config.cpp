@@ -13,7 +13,14 @@ std::string type_name(const std::type_info& type) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(
       abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
-  const std::string full = status == 0 ? text.get() : type.name();
+  std::string full;
+  // Arguments of templates are no part of the name.
+  int depth = 0;
+  for (const char c : std::string_view(status == 0 ? text.get() : type.name())) {
+    if (c == '<') ++depth;
+    if (depth == 0) full += c;
+    if (c == '>') --depth;
+  }
   const size_t last = full.rfind("::");
   if (last == std::string::npos) return full;
   const std::string name = full.substr(last + 2);

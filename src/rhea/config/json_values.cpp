@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "rhea/base/json.h"
 #include "rhea/config/leaf_text.h"
@@ -77,6 +78,22 @@ LeafFinder leaves_of(Config& config) {
   return finder;
 }
 
+// Throws Error with the place in the text where it is no JSON, or names a member twice.
+json parsed(const std::string& text, const std::string& origin) {
+  std::set<std::string> names;
+  const auto refuse_second = [&](int depth, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::key && depth == 1 &&
+        !names.insert(value.get<std::string>()).second)
+      throw Error("{}: argument '{}' is given twice in {}", origin, value.get<std::string>(), text);
+    return true;
+  };
+  try {
+    return json::parse(text, refuse_second);
+  } catch (const json::parse_error& error) {
+    throw Error("{} must be a JSON object, got {}: {}", origin, text, json_reason(error.what()));
+  }
+}
+
 }  // namespace
 
 std::string field_list(Config& config) {
@@ -88,7 +105,7 @@ std::string field_list(Config& config) {
 
 void set_fields(Config& config, const std::string& text, const std::string& origin) {
   check_json_depth(text, origin);
-  const json object = parse_json_or_discard(text);
+  const json object = parsed(text, origin);
   if (!object.is_object()) throw Error("{} must be a JSON object, got {}", origin, text);
   const LeafFinder finder = leaves_of(config);
   for (const auto& [name, value] : object.items()) {

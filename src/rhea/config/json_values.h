@@ -9,7 +9,8 @@ namespace rhea::config {
 
 // Sets the fields of `config` that the JSON object `text` names. Throws Error that begins with
 // `origin` and lists the fields there are for an unknown name, a value of another type or out of
-// its range; "<origin> must be a JSON object, got ..." for text that is none.
+// its range; "<origin> must be a JSON object, got ..." for text that is none, with line and column
+// where it is no JSON at all.
 void set_fields(Config& config, const std::string& text, const std::string& origin);
 // "block: int, mode: text", the fields that set_fields() takes; "none".
 std::string field_list(Config& config);

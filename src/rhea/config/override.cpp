@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
 
 #include "rhea/base/log.h"
 #include "rhea/base/text.h"
@@ -88,16 +90,21 @@ class Collector {
 // The replacement, checked against the slot; its history is on it.
 std::unique_ptr<SlotBase> make(const Claim& claim) {
   const Override& override = *claim.by->override;
-  const auto fail = [&](const char* reason) {
-    throw Error("Override '{}' of {} failed at '{}': {}", override.name, override.origin,
-                claim.path, reason);
+  // The thrown exception stays nested, so that who reports can tell the line of the user's file.
+  const auto fail = [&](std::string_view reason) {
+    std::throw_with_nested(Error("Override '{}' of {} failed at '{}': {}", override.name,
+                                 override.origin, claim.path, reason));
   };
   std::unique_ptr<SlotBase> made;
   try {
     made = override.make(*claim.slot->get(), claim.by->arguments);
     claim.slot->check_fits(*made);
+  } catch (const std::bad_alloc&) {
+    throw;  // has an exit code of its own
   } catch (const std::exception& error) {
     fail(error.what());
+  } catch (...) {
+    fail("it threw something that is no std::exception");
   }
   Slot<Config> stock;
   stock.replace(*claim.slot);
@@ -167,10 +174,14 @@ Applied apply_overrides(Config& root, std::span<const std::string> imports,
                         const OverrideRegistry& registry, const LoadModule& load) {
   Applied applied;
   if (imports.empty()) return applied;
-  const auto active = resolve_imports(imports, registry, load);
+  const ResolvedImports resolved = resolve_imports(imports, registry, load);
+  const std::vector<ActiveOverride>& active = resolved.active;
   const auto claims = Collector(active).run(root);
   std::vector<std::unique_ptr<SlotBase>> made;
   for (const Claim& claim : claims) made.push_back(make(claim));
+  for (const std::string& origin : resolved.without_overrides)
+    log::info("override", "{} registers no override; the rest of it (kernels, ops, ...) is active",
+              origin);
   warn_unused(root, active, claims);
   for (size_t i = 0; i < claims.size(); ++i) {
     const Claim& claim = claims[i];

@@ -3,9 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-
-#include "rhea/base/log.h"
-
+#include <filesystem>
 namespace rhea::config {
 namespace {
 
@@ -30,20 +28,24 @@ class Resolver {
   Resolver(const OverrideRegistry& registry, const LoadModule& load)
       : registry_(registry), load_(load) {}
 
-  // Names of the overrides that a target means. Names, not places: the table grows as modules load.
-  std::vector<std::string> names_of(const std::string& target) const {
-    const size_t colon = target.rfind(':');
-    if (colon != std::string::npos) {
+  // What a target means: names, not places, because the table grows as modules load. None: `module`
+  // is the origin of a module without overrides.
+  struct Meant {
+    std::vector<std::string> names;
+    std::string module;
+  };
+  Meant meant_by(const std::string& target) const {
+    if (const auto origin = try_load(target, target)) return {all_of(*origin), *origin};
+    if (const size_t colon = target.rfind(':'); colon != std::string::npos) {
       const std::string module = target.substr(0, colon);
-      return {named(target, loaded(target, module), module, target.substr(colon + 1))};
+      return {{named(target, loaded(target, module), target.substr(colon + 1))}, ""};
     }
-    if (const auto origin = try_load(target, target)) return all_of(*origin);
     if (const size_t dot = target.rfind('.'); dot != std::string::npos) {
       const std::string module = target.substr(0, dot);
       if (const auto origin = try_load(target, module))
-        return {named(target, *origin, module, target.substr(dot + 1))};
+        return {{named(target, *origin, target.substr(dot + 1))}, ""};
     }
-    if (find(target)) return {target};
+    if (find(target)) return {{target}, ""};
     not_found(target, target);
   }
 
@@ -86,18 +88,16 @@ class Resolver {
     std::vector<std::string> names;
     for (const Override& override : registry_.overrides())
       if (override.origin == origin) names.push_back(override.name);
-    if (names.empty())
-      log::info("override",
-                "{} registers no override; the rest of it (kernels, ops, ...) is active", origin);
     return names;
   }
 
-  std::string named(const std::string& target, const std::string& origin, const std::string& module,
+  std::string named(const std::string& target, const std::string& origin,
                     const std::string& name) const {
     std::vector<std::string> names;
+    // An override may carry its module's name in its own.
+    const std::string module = std::filesystem::path(origin).stem();
     for (const Override& override : registry_.overrides()) {
       if (override.origin != origin) continue;
-      // An override may carry its module's name in its own.
       if (override.name == name || override.name == fmt::format("{}.{}", module, name))
         return override.name;
       names.push_back(override.name);
@@ -112,19 +112,22 @@ class Resolver {
 
 }  // namespace
 
-std::vector<ActiveOverride> resolve_imports(std::span<const std::string> imports,
-                                            const OverrideRegistry& registry,
-                                            const LoadModule& load) {
+ResolvedImports resolve_imports(std::span<const std::string> imports,
+                                const OverrideRegistry& registry, const LoadModule& load) {
+  ResolvedImports resolved;
   const Resolver resolver(registry, load);
   std::vector<std::pair<std::string, std::string>> named;  // override, arguments
   for (const std::string& text : imports) {
     const Entry entry = parse(text);
-    const auto names = resolver.names_of(entry.target);
-    if (names.empty() && !entry.arguments.empty())
-      throw Error(
-          "override.imports target '{}' names no registered override. Its module registers none, "
-          "so nothing takes the arguments {}",
-          entry.target, entry.arguments);
+    const auto [names, module] = resolver.meant_by(entry.target);
+    if (names.empty()) {
+      if (!entry.arguments.empty())
+        throw Error(
+            "override.imports target '{}' names no registered override. Its module registers none, "
+            "so nothing takes the arguments {}",
+            entry.target, entry.arguments);
+      resolved.without_overrides.push_back(module);
+    }
     for (const std::string& name : names) {
       const auto same = [&](const auto& other) { return other.first == name; };
       if (std::ranges::any_of(named, same))
@@ -132,13 +135,12 @@ std::vector<ActiveOverride> resolve_imports(std::span<const std::string> imports
       named.emplace_back(name, entry.arguments);
     }
   }
-  std::vector<ActiveOverride> active;
   for (auto& [name, arguments] : named) {
     const Override* override = resolver.find(name);
     override->check_arguments(arguments);
-    active.push_back({override, std::move(arguments)});
+    resolved.active.push_back({override, std::move(arguments)});
   }
-  return active;
+  return resolved;
 }
 
 }  // namespace rhea::config

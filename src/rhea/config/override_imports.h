@@ -21,14 +21,18 @@ struct ActiveOverride {
   std::string arguments;
 };
 
-// Entries are `module` (a file or name: every override of it; it may have none, as a module of
-// kernels has), `module:name`, `module.name`, or the
-// name of an override that this program registered itself; then `={"json": 1}`. A module is looked
-// for before a name. Throws Error with the text of the spec for what cannot be found, is named
-// twice or has arguments that do not fit. The overrides lie in the registry, which may grow while
-// modules load.
-std::vector<ActiveOverride> resolve_imports(std::span<const std::string> imports,
-                                            const OverrideRegistry& registry,
-                                            const LoadModule& load);
+struct ResolvedImports {
+  std::vector<ActiveOverride> active;
+  // Origins of modules that were named whole and register no override, as one of kernels does.
+  std::vector<std::string> without_overrides;
+};
+
+// Entries are `module` (a file or name: every override of it, if any), `module:name`,
+// `module.name`, or the name of an override that this program registered itself; then `={"json":
+// 1}`. A module is looked for before a name. Throws Error with the text of the spec for what cannot
+// be found, is named twice or has arguments that do not fit. The overrides lie in the registry,
+// which may grow while modules load.
+ResolvedImports resolve_imports(std::span<const std::string> imports,
+                                const OverrideRegistry& registry, const LoadModule& load);
 
 }  // namespace rhea::config

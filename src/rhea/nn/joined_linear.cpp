@@ -16,11 +16,18 @@ bool can_join(std::span<const NamedLinear> linears) {
 
 Value joined_linear(Trace& trace, std::string_view joined, std::span<const NamedLinear> linears,
                     Value x) {
-  if (!can_join(linears))
-    throw Error(
-        "{} joins plain Linear layers, all or none of them with a bias; one of {} and its "
-        "neighbours is another kind",
-        joined, linears.front().name);
+  for (const NamedLinear& each : linears) {
+    if (typeid(*each.linear) != typeid(Linear::Config))
+      throw Error(
+          "{} joins plain Linear layers, and {} is a {}: narrow the fqns of the override to "
+          "modules "
+          "without converted layers, or the targets of the converter to others",
+          joined, each.name, type_name(*each.linear));
+    if (each.linear->bias != linears.front().linear->bias)
+      throw Error("{} joins layers all or none of which have a bias: {} {} one, {} {}", joined,
+                  linears.front().name, linears.front().linear->bias ? "has" : "lacks", each.name,
+                  each.linear->bias ? "has" : "lacks");
+  }
   const Linear::Config& first = *linears.front().linear;
   std::vector<Trace::PartSpec> weights, biases;
   int64_t rows = 0;

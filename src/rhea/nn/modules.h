@@ -106,7 +106,7 @@ auto checked_forward(Trace& trace, const C& module, const Args&... args) {
   ReplacementCheck check(trace, *module.replaced);
   const auto* stock = dynamic_cast<const C*>(module.replaced->stock.get());
   auto expected = stock->forward(check.stock_trace(), check.stand_in(args)...);
-  auto made = module.forward(trace, args...);
+  auto made = check.traced([&] { return module.forward(trace, args...); });
   for_each_value(trace, expected, [&](const Value& value) { check.expect(value); });
   for_each_value(trace, made, [&](const Value& value) { check.found(value); });
   check.finish();

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <new>
 #include <span>
 
 #include "rhea/base/error.h"
@@ -42,6 +43,14 @@ ReplacementCheck::ReplacementCheck(Trace& trace, const Replaced& replaced)
       constants_before_(trace.constants().size()),
       stock_trace_(stock_graph_, trace.options()) {
   stock_graph_.push_scope(trace.graph().scope_name(trace.graph().current_scope()));
+}
+
+void ReplacementCheck::throw_named(const std::exception& error) const {
+  if (dynamic_cast<const ExitError*>(&error) != nullptr ||
+      dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    throw;
+  std::throw_with_nested(
+      Error("Override '{}' at {}: {}", replaced_.by, replaced_.path, error.what()));
 }
 
 std::string ReplacementCheck::text(const Value& value) {

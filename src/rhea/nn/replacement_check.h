@@ -1,6 +1,7 @@
 // What an override must keep: the types that the replaced module gives, and its parameters. Both
 // modules are traced, the stock one into a graph that is thrown away.
 #pragma once
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,17 @@ class ReplacementCheck {
     for_each_value(trace_, argument, [&](Value& value) { value = input_like(value); });
     return argument;
   }
+  // What the replacement's forward gives. What it throws comes out as an Error that names override
+  // and node, with the thrown one nested in it (an ExitError, which says how the process ends, as
+  // it is).
+  template <class F>
+  auto traced(const F& forward) const {
+    try {
+      return forward();
+    } catch (const std::exception& error) {
+      throw_named(error);
+    }
+  }
   // Results of the stock module and of the replacement, in order.
   void expect(const Value& value) { expected_.push_back(text(value)); }
   void found(const Value& value) { found_.push_back(text(value)); }
@@ -35,6 +47,8 @@ class ReplacementCheck {
   void finish();
 
  private:
+  // Inside a handler of `error`.
+  [[noreturn]] void throw_named(const std::exception& error) const;
   static std::string text(const Value& value);
   Value input_like(const Value& value);
   void compare_parameters();

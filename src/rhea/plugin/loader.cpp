@@ -163,7 +163,7 @@ std::vector<fs::path> search_folders() {
   std::vector<fs::path> folders = {fs::current_path()};
   std::istringstream path(environment("RHEA_PLUGIN_PATH"));
   for (std::string folder; std::getline(path, folder, ':');)
-    if (!folder.empty()) folders.emplace_back(folder);
+    if (!folder.empty()) folders.emplace_back(with_home(folder));
   return folders;
 }
 
@@ -175,6 +175,7 @@ std::optional<fs::path> find_module(std::string_view name) {
   if (!is_source(path) && fs::path(path).extension() != ".so")
     files = {path + ".cpp", path + ".so"};
   for (const fs::path& folder : search_folders()) {
+    // An absolute path stays what it is.
     std::vector<fs::path> found;
     for (const std::string& file : files) {
       const fs::path candidate = fs::absolute(folder / file).lexically_normal();

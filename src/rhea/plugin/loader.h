@@ -20,8 +20,9 @@ struct Module {
 };
 
 // The file behind a name: itself where it ends in .cpp, .cc, .cxx or .so, else <name>.cpp or
-// <name>.so; in the working folder, then in the folders of RHEA_PLUGIN_PATH (separated by colons).
-// Nothing where there is none; throws Error where a folder has both.
+// <name>.so; ~/ is the home folder. Paths that are not absolute are looked for in the working
+// folder, then in the folders of RHEA_PLUGIN_PATH (separated by colons). Nothing where there is
+// none; throws Error where a folder has both.
 std::optional<std::filesystem::path> find_module(std::string_view name);
 
 // Compiles the file where it is a source and the cache has no entry, checks what it was built

@@ -164,6 +164,11 @@ std::string call_site() {
   return site_of(now);
 }
 
+std::string with_throw_site(const std::exception& error) {
+  const std::string site = throw_site();
+  return site.empty() ? error.what() : fmt::format("{}\n  thrown at {}", error.what(), site);
+}
+
 }  // namespace rhea::plugin
 
 // The declaration is the one that GCC has built in.

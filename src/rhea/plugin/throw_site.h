@@ -1,6 +1,7 @@
 // Where in a plugin an exception came from. While a plugin is loaded, every throw of the process
 // leaves the calls that led to it; the line is looked up only when somebody reports the exception.
 #pragma once
+#include <exception>
 #include <filesystem>
 #include <string>
 
@@ -18,5 +19,9 @@ std::string throw_site();
 
 // The same for the calls that are being made now: the innermost line of a plugin among them.
 std::string call_site();
+
+// Inside a handler of `error`: what it says, and in a line below "thrown at <throw_site()>" where
+// there is one.
+std::string with_throw_site(const std::exception& error);
 
 }  // namespace rhea::plugin
