@@ -75,7 +75,11 @@ std::optional<config::ModelFacts> complete_model(TrainerConfig& config,
   for (const auto& layer : model.layers)
     if (const auto* mixture = layer->feed_forward.as<nn::MoE::Config>())
       facts.num_experts = mixture->router->num_experts;
-  check_model(config, facts.problems);
+  try {
+    check_model(config, facts.problems);
+  } catch (const Error& error) {
+    facts.problems.push_back({"model_spec", "", plugin::with_throw_site(error)});
+  }
   return facts;
 }
 

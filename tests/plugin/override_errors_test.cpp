@@ -40,8 +40,7 @@ RHEA_PLUGIN(p) {
 }
 
 TEST_F(OverrideErrors, AnExceptionOfAFactoryNamesNodeFileAndLine) {
-  write("throws.cpp",
-        norm("  throw rhea::Error(\"no tables of width {}\", 3);"));
+  write("throws.cpp", norm("  throw rhea::Error(\"no tables of width {}\", 3);"));
   const Ended ended = plan("throws.cpp");
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, AllOf(HasSubstr("Override 'my_norm' of "),

@@ -221,26 +221,32 @@ TEST_F(OverrideFiles, FusedExpertsAndLatentAttentionHaveTheStockKeysAndBits) {
   expect_stock(run, {"--override.imports", "fused_mla", "fused_swiglu.fused_grouped_experts"});
 }
 
+constexpr const char* kMixture = R"({"architectures": ["Qwen3MoeForCausalLM"],
+ "model_type": "qwen3_moe", "hidden_size": 32, "intermediate_size": 48,
+ "moe_intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2,
+ "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": [], "vocab_size": 2048,
+ "hidden_act": "silu", "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
+ "max_position_embeddings": 4096, "tie_word_embeddings": false, "attention_bias": false})";
+
 // One tensor for all experts in checkpoints.
 TEST_F(OverrideFiles, FusedExpertsOfANativeModelHaveTheStockKeysAndBits) {
-  const Words run = of_module("qwen3", "qwen3_moe_debug");
+  write("config.json", kMixture);
+  const Words run = of_module("qwen3", "qwen3_from_config");
   const Words fused = {"--override.imports", "fused_swiglu.fused_grouped_experts"};
   const Ended plan = rhea(support::join(support::join({"plan"}, run), fused));
   ASSERT_EQ(plan.code, 0) << plan.output;
   EXPECT_THAT(plan.output, AllOf(HasSubstr("SplitExperts.Config -> FusedGroupedExperts.Config"),
-                                 Not(HasSubstr("leaves out")), Not(HasSubstr("adds parameters"))));
+                                 HasSubstr("Applied 3 override(s)"), Not(HasSubstr("leaves out")),
+                                 Not(HasSubstr("adds parameters"))));
   expect_stock(run, fused);
 }
 
-// A tensor for each expert in checkpoints.
+// A tensor for each expert in checkpoints, and a layer without experts.
 TEST_F(OverrideFiles, FusedPartsOfAPublishedModelHaveTheStockKeysAndBits) {
-  const Words run = published(R"({"architectures": ["Qwen3MoeForCausalLM"],
- "model_type": "qwen3_moe", "hidden_size": 32, "intermediate_size": 48,
- "moe_intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4,
- "num_key_value_heads": 2, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2,
- "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": [1], "vocab_size": 2048,
- "hidden_act": "silu", "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
- "max_position_embeddings": 4096, "tie_word_embeddings": false, "attention_bias": false})");
+  std::string config = kMixture;
+  config.replace(config.find("layers\": []"), 11, "layers\": [1]");
+  const Words run = published(config);
   const Words fused = {"--override.imports", "fused_swiglu"};
   const Ended plan = rhea(support::join(support::join({"plan"}, run), fused));
   EXPECT_THAT(plan.output, AllOf(HasSubstr("[Override] fused_swiglu.fused_swiglu: "

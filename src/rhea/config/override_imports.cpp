@@ -36,7 +36,11 @@ class Resolver {
   };
   Meant meant_by(const std::string& target) const {
     if (const auto origin = try_load(target, target)) return {all_of(*origin), *origin};
-    if (const size_t colon = target.rfind(':'); colon != std::string::npos) {
+    // Names of overrides have no colon, but folders may.
+    const size_t colon = target.rfind(':');
+    const bool names_module =
+        colon != std::string::npos && target.find('/', colon) == std::string::npos;
+    if (names_module) {
       const std::string module = target.substr(0, colon);
       return {{named(target, loaded(target, module), target.substr(colon + 1))}, ""};
     }

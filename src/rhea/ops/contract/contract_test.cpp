@@ -72,6 +72,7 @@ std::string failures(const OpDef& row, std::string_view check) {
 
 TEST(ContractCatches, NothingOfARightRow) {
   static const OpDef row = right_row();
+  const ScopedAdditions additions;
   add_op(row, "contract_test");
   for (const ContractCheck& check : contract_checks())
     EXPECT_EQ(failures(row, check.name), "") << check.name;
