@@ -23,18 +23,6 @@ Value capped(const Decoder::Config& model, Value logits_TV) {
                        model.logit_softcap);
 }
 
-// What a head adds after its product. The scale comes before it, on h: the same function, and the
-// loss stays one over chunks of logits.
-Value finished(Trace& trace, const Decoder::Config& model, Value logits_TV) {
-  if (model.lm_head->bias) {
-    const Value b_V = trace.parameter("bias", {model.vocab_size()}, Init::zeros());
-    logits_TV =
-        logits_TV + ops::broadcast_in_dim(scaled(ops::convert(b_V, DType::f32), model.logit_scale),
-                                          logits_TV.shape(), {1});
-  }
-  return capped(model, logits_TV);
-}
-
 }  // namespace
 
 Value TransformerBlock::Config::branch(Trace& trace, std::string_view name,
@@ -184,11 +172,22 @@ Value plain_head_weight(Trace& trace, const Decoder::Config& model) {
   return {};
 }
 
+// The scale of the logits comes before the product, on h: the same function, and the loss stays one
+// over chunks of logits. The bias takes it here.
+std::optional<Value> head_bias(Trace& trace, const Decoder::Config& model) {
+  if (!model.lm_head->bias) return {};
+  const Value b_V = trace.parameter("bias", {model.vocab_size()}, Init::zeros());
+  return scaled(ops::convert(b_V, DType::f32), model.logit_scale);
+}
+
 Value head_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD) {
   if (!w_VD.valid())
     return capped(model, ops::convert(call(trace, "", *model.lm_head, h_TD), DType::f32));
-  const Value z_TV = model.lm_head->adapted(trace, h_TD, ops::linear(h_TD, w_VD));
-  return finished(trace, model, ops::convert(z_TV, DType::f32));
+  const Value product_TV = model.lm_head->adapted(trace, h_TD, ops::linear(h_TD, w_VD));
+  Value z_TV = ops::convert(product_TV, DType::f32);
+  if (const auto bias_V = head_bias(trace, model))
+    z_TV = z_TV + ops::broadcast_in_dim(*bias_V, z_TV.shape(), {1});
+  return capped(model, z_TV);
 }
 
 Value logits(Trace& trace, const Decoder::Config& model) {

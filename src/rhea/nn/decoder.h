@@ -1,5 +1,6 @@
 // The decoder-only transformer: embedding, blocks, norm, head.
 #pragma once
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -62,11 +63,10 @@ struct Decoder {
     int64_t vocab_size() const { return tok_embeddings->num_embeddings; }
     // "model.embed_tokens.weight"
     std::string embedding_fqn() const;
-    // The logits are a product and nothing after it.
+    // The logits are one product, then at most a bias and a cap: a loss can form them in chunks.
     bool has_plain_head() const {
       const Linear::Config& head = *lm_head;
-      const bool is_plain = typeid(head) == typeid(Linear::Config);
-      return is_plain && !head.replaced && !head.bias && logit_softcap <= 0;
+      return typeid(head) == typeid(Linear::Config) && !head.replaced;
     }
     // Longest row that the rotary and learned positions allow; 0 = any.
     int64_t max_positions() const;
@@ -87,6 +87,9 @@ Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t nu
 // The head's weight; no value where the head is no plain layer or from outside: it makes the logits
 // itself.
 Value plain_head_weight(Trace& trace, const Decoder::Config& model);
+// What the head adds to its product, f32 [V]; none where it has no bias. The head's scope must be
+// open.
+std::optional<Value> head_bias(Trace& trace, const Decoder::Config& model);
 // Logits f32 [T, V] of hidden states and that weight; the head's scope must be open.
 Value head_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD);
 // Logits f32 [T, V] of the batch.

@@ -24,7 +24,8 @@ Value chunked(const LossInputs& in, const LossConfig& config) {
         "as `loss`",
         type_name(*options.loss_fn));
   if (!in.model.has_plain_head()) return cross_entropy(in, config);
-  return ops::linear_cross_entropy(in.h_TD, in.w_VD, in.labels_T, in.scale, options.num_chunks);
+  return ops::linear_cross_entropy(in.h_TD, in.w_VD, in.labels_T, in.scale, options.num_chunks,
+                                   head_bias(in.trace, in.model), in.model.logit_softcap);
 }
 
 }  // namespace

@@ -66,10 +66,24 @@ TEST(Losses, TheInTreeOnesAreRowsOfTheTable) {
   const ir::Graph chunked = traced(ChunkedLossConfig());
   EXPECT_EQ(count(chunked, ops::kLinearCrossEntropy), 1U);
   EXPECT_EQ(count(chunked, ops::kCrossEntropy), 0U);
-  // A head that is more than a product is not made in chunks.
-  Decoder::Config capped = model();
-  capped.logit_softcap = 30;
-  EXPECT_EQ(count(traced(ChunkedLossConfig(), capped), ops::kCrossEntropy), 1U);
+}
+
+// Phi's and GPT-J's heads have a bias, Gemma's a cap: neither brings whole logits back.
+TEST(Losses, ChunksTakeTheBiasAndTheCapOfAHead) {
+  Decoder::Config head = model();
+  head.logit_softcap = 30;
+  Linear::Config with_bias = *head.lm_head;
+  with_bias.bias = true;
+  head.lm_head = with_bias;
+  const ir::Graph graph = traced(ChunkedLossConfig(), head);
+  EXPECT_EQ(count(graph, ops::kCrossEntropy), 0U);
+  EXPECT_EQ(count(graph, ops::kTanh), 0U);
+  const auto loss = std::ranges::find_if(
+      graph.nodes(), [](const ir::Node& node) { return node.op == &ops::kLinearCrossEntropy; });
+  ASSERT_NE(loss, graph.nodes().end());
+  EXPECT_EQ(loss->attrs.f64("cap"), 30);
+  ASSERT_EQ(loss->inputs.size(), 5U);
+  EXPECT_EQ(graph.type(loss->inputs[4]), (ir::Type{DType::f32, {12}}));
 }
 
 TEST(Losses, OneOfAUsersFileIsTracedWithItsFields) {

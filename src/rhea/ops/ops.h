@@ -200,12 +200,14 @@ Value attention_cached(Value q_TNH, Value k_cache_CKH, Value v_cache_CKV, Value 
 extern const OpDef kCrossEntropy,
     kCrossEntropyGrad;  // (logits_TV, labels_T i32, scale); grad + dloss -> dlogits
 Value cross_entropy(Value logits_TV, Value labels_T, Value scale, Where where = Where::current());
-// The same with logits = h_TD w_VD^T formed chunk by chunk (attr num_chunks: functions in
-// ops/loss/loss.h), never whole. Grad: (h, w, labels, scale, dloss) -> loss, dh (h's dtype),
-// dw f32[V,D]: one pass computes all three, so that in a training graph the forward op is replaced
-// by result 0 of its grad.
+// The same with logits z = h_TD w_VD^T + bias_V (none: 0), or cap tanh(z / cap) where attr cap > 0,
+// formed chunk by chunk (attr num_chunks: functions in ops/loss/loss.h), never whole. The bias is
+// f32 (f64 with h). Grad: (h, w, labels, scale[, bias], dloss) -> loss, dh (h's dtype), dw f32[V,D]
+// [, dbias]: one pass computes all, so that in a training graph the forward op is replaced by
+// result 0 of its grad.
 extern const OpDef kLinearCrossEntropy, kLinearCrossEntropyGrad;
 Value linear_cross_entropy(Value h_TD, Value w_VD, Value labels_T, Value scale, int64_t num_chunks,
+                           std::optional<Value> bias_V = {}, double cap = 0,
                            Where where = Where::current());
 
 // ---- optimizer

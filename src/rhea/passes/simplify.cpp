@@ -108,7 +108,7 @@ class Rebuild {
       }
       if (node.op == &ops::kLinearCrossEntropy) losses[node.inputs] = i;
       if (node.op != &ops::kLinearCrossEntropyGrad) continue;
-      const auto at = losses.find({node.inputs.begin(), node.inputs.begin() + 4});
+      const auto at = losses.find({node.inputs.begin(), node.inputs.end() - 1});
       if (at != losses.end() && nodes[static_cast<size_t>(at->second)].attrs == node.attrs)
         merged_[at->second] = i;
     }

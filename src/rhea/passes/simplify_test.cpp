@@ -1,6 +1,7 @@
 // Rewrites that are exact in floating point, and those that are refused.
 #include "rhea/passes/simplify.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -226,21 +227,25 @@ TEST(Simplify, OutputsKeepNamesAndDonations) {
 }
 
 TEST(Simplify, TheLossIsFormedOnceInATrainingGraph) {
-  Graph graph;
-  const Value h = graph.input("h", {DType::f32, {4, 8}}),
-              w = graph.input("w", {DType::f32, {6, 8}});
-  const Value labels = graph.input("labels", {DType::i32, {4}});
-  const Value scale = graph.input("scale", {DType::f32, {}});
-  const Value loss = ops::linear_cross_entropy(h, w, labels, scale, 2);
-  const auto grads = gradients(graph, loss, std::vector{h, w});
-  graph.output("loss", loss);
-  graph.output("dh", grads[0]);
-  graph.output("dw", grads[1]);
-  const Graph result = simplify(graph);
-  EXPECT_EQ(count(result, ops::kLinearCrossEntropy), 0);
-  EXPECT_EQ(count(result, ops::kLinearCrossEntropyGrad), 1);
-  const auto inputs = test::some_inputs(graph);
-  EXPECT_EQ(ops::evaluate(result, inputs), ops::evaluate(graph, inputs));
+  for (const bool has_bias : {false, true}) {
+    Graph graph;
+    const Value h = graph.input("h", {DType::f32, {4, 8}}),
+                w = graph.input("w", {DType::f32, {6, 8}});
+    const Value labels = graph.input("labels", {DType::i32, {4}});
+    const Value scale = graph.input("scale", {DType::f32, {}});
+    std::vector<Value> trained = {h, w};
+    std::optional<Value> bias;
+    if (has_bias) trained.push_back(*(bias = graph.input("bias", {DType::f32, {6}})));
+    const Value loss = ops::linear_cross_entropy(h, w, labels, scale, 2, bias, has_bias ? 3 : 0);
+    const auto grads = gradients(graph, loss, trained);
+    graph.output("loss", loss);
+    for (size_t i = 0; i < grads.size(); ++i) graph.output(fmt::format("grad{}", i), grads[i]);
+    const Graph result = simplify(graph);
+    EXPECT_EQ(count(result, ops::kLinearCrossEntropy), 0);
+    EXPECT_EQ(count(result, ops::kLinearCrossEntropyGrad), 1);
+    const auto inputs = test::some_inputs(graph);
+    EXPECT_EQ(ops::evaluate(result, inputs), ops::evaluate(graph, inputs));
+  }
 }
 
 TEST(Simplify, TheGradientOfATiedTableIsAddedWhereItLies) {

@@ -34,7 +34,8 @@ using ir::OpInstance;
 struct State {
   const HeadKernels* kernels = nullptr;
   int dtype = 0;  // 0 f32, 1 bf16
-  bool grads = false;
+  bool grads = false, has_bias = false;
+  float cap = 0;
   int64_t tokens = 0, width = 0, vocabulary = 0, element = 4;
   int64_t chunk = 0, num_chunks = 0, phases_per_chunk = 0;
   int64_t nk_panel = 0, kn_panel = 0;
@@ -78,8 +79,10 @@ void run(const KernelArgs& args) {
   c.label_logits = reinterpret_cast<float*>(workspace + s.label_logits);
   c.losses = reinterpret_cast<double*>(workspace + s.losses) + t0;
   c.scratch = static_cast<char*>(args.scratch);
+  c.bias = s.has_bias ? args.in[kHeadBias].as<float>() : nullptr;
+  c.cap = s.cap;
   if (s.grads) {
-    c.grad = scale * *args.in[4].as<float>();
+    c.grad = scale * *args.in[kHeadBias + (s.has_bias ? 1 : 0)].as<float>();
     c.h_kn = workspace + s.h_kn;
     c.kn_panel = s.kn_panel;
     c.exps = workspace + s.exps;
@@ -88,6 +91,7 @@ void run(const KernelArgs& args) {
     c.dh = args.out[1].as<char>() + t0 * c.dh_row * s.element;
     c.dw = args.out[2].as<float>();
     c.dw_row = args.out[2].row_stride;
+    c.dbias = s.has_bias ? args.out[3].as<float>() : nullptr;
     c.first = chunk == 0;
   }
   const HeadKernels& k = *s.kernels;
@@ -144,7 +148,9 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
   const DType dtype = node.in[0].dtype;
   s.dtype = dtype == DType::bf16 ? 1 : 0;
   s.element = dtype_size(dtype);
-  s.grads = node.out.size() == 3;
+  s.grads = is_head_grad(node);
+  s.has_bias = has_head_bias(node);
+  s.cap = static_cast<float>(node.attrs->f64("cap"));
   s.tokens = node.in[0].shape[0];
   s.width = node.in[0].shape[1];
   s.vocabulary = node.in[1].shape[0];

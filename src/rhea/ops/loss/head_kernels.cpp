@@ -100,13 +100,35 @@ RHEA_INLINE void logits_tile(const HeadChunk& c, int64_t v0, int64_t words, int6
   }
 }
 
+// What follows the product: bias, then cap.
+RHEA_INLINE void finish_logits(const HeadChunk& c, int64_t v0, int64_t words, float* tile) {
+  const float inverse = c.cap > 0 ? 1.0f / c.cap : 0.0f;
+  for (int64_t r = 0; r < words; ++r) {
+    const float bias = c.bias == nullptr ? 0.0f : c.bias[v0 + r];
+    for (int64_t t = r * kTokens; t < (r + 1) * kTokens; t += kLanes) {
+      const f32x16 x = load(tile + t) + bias;
+      store(tile + t, c.cap > 0 ? c.cap * tanh(x * inverse) : x);
+    }
+  }
+}
+
+// d logit / d product, from the logit: 1 - tanh^2.
+template <class T>
+RHEA_INLINE T slope_of_cap(T logit, float inverse_cap) {
+  const T u = logit * inverse_cap;
+  return 1.0f - u * u;
+}
+
 template <class Words>
 void forward(const HeadChunk& c, int64_t block) {
   constexpr int64_t kElement = sizeof(Element<Words>);
   const int64_t v0 = block * kForwardWords, words = smaller(kForwardWords, c.vocabulary - v0);
   float* tile = reinterpret_cast<float*>(c.scratch);
+  const bool capped = c.cap > 0;
+  const float inverse_cap = capped ? 1.0f / c.cap : 0.0f;
   for (int64_t t0 = 0; t0 < c.chunk; t0 += kTokens) {
     logits_tile<Words>(c, v0, words, t0 / kTokens, tile);
+    if (c.bias != nullptr || capped) finish_logits(c, v0, words, tile);
     for (int64_t t = t0; t < smaller(t0 + kTokens, c.count); ++t) {
       const int64_t label = c.labels[t] - v0;
       if (label >= 0 && label < words) c.label_logits[t] = tile[label * kTokens + t - t0];
@@ -125,10 +147,11 @@ void forward(const HeadChunk& c, int64_t block) {
                        ? nullptr
                        : c.exps + (v0 * ops::exps_row(c.chunk, kElement) + t0 + t) * kElement;
       for (int64_t r = 0; r < words; ++r) {
-        const f32x16 e = exp_below_zero(load(tile + r * kTokens + t) - max);
+        const f32x16 x = load(tile + r * kTokens + t), e = exp_below_zero(x - max);
         sum += e;
         if (exps != nullptr)
-          Memory<Words>::put(exps + r * ops::exps_row(c.chunk, kElement) * kElement, e);
+          Memory<Words>::put(exps + r * ops::exps_row(c.chunk, kElement) * kElement,
+                             capped ? e * slope_of_cap(x, inverse_cap) : e);
       }
       store(c.sums + at, sum);
     }
@@ -212,7 +235,8 @@ RHEA_INLINE void gradient_of_logits(const HeadChunk& c, int64_t v0, int64_t word
     const int64_t r = c.labels[t] - v0;
     if (r < 0 || r >= words) continue;
     // From the f32 logit: exp(-loss) is the probability of the label.
-    const float x = c.grad * static_cast<float>(__builtin_exp(-c.losses[t]) - 1.0);
+    const float slope = c.cap > 0 ? slope_of_cap(c.label_logits[t], 1.0f / c.cap) : 1.0f;
+    const float x = c.grad * static_cast<float>(__builtin_exp(-c.losses[t]) - 1.0) * slope;
     uint32_t* word =
         strips + t / kStripRows * strip + r / Words::kPair * kStripRows + t % kStripRows;
     if constexpr (Words::kPair == 1) {
@@ -223,6 +247,19 @@ RHEA_INLINE void gradient_of_logits(const HeadChunk& c, int64_t v0, int64_t word
       __builtin_memcpy(exps + r * row + t * kElement, &bits, 2);
       __builtin_memcpy(reinterpret_cast<char*>(word) + r % 2 * 2, &bits, 2);
     }
+  }
+}
+
+// dbias of a block of words: their gradients over the tokens.
+template <class Words>
+RHEA_INLINE void gradient_of_bias(const HeadChunk& c, int64_t v0, int64_t words, const char* exps) {
+  constexpr int64_t kElement = sizeof(Element<Words>);
+  for (int64_t r = 0; r < words; ++r) {
+    const char* row = exps + r * ops::exps_row(c.chunk, kElement) * kElement;
+    f32x16 sum = {};
+    for (int64_t t = 0; t < c.chunk; t += kLanes) sum += Memory<Words>::get(row + t * kElement);
+    const float total = sum_lanes(sum);
+    c.dbias[v0 + r] = c.first ? total : c.dbias[v0 + r] + total;
   }
 }
 
@@ -239,6 +276,7 @@ RHEA_INLINE void backward_block(const HeadChunk& c, int64_t v0, int64_t words, b
   auto* strips = reinterpret_cast<uint32_t*>(c.scratch);
   char* w_panels = c.scratch + ops::backward_words(kElement) * c.chunk * kElement;
   gradient_of_logits<Words>(c, v0, words, exps, strips, strip);
+  if (c.dbias != nullptr) gradient_of_bias<Words>(c, v0, words, exps);
   const auto* w = reinterpret_cast<const Element<Words>*>(c.w) + v0 * c.w_row;
   for (int64_t d = 0; d < c.width; d += kPanelColumns)
     pack_panel_kn(w + d, c.w_row, smaller(kPanelColumns, c.width - d), words, depth,

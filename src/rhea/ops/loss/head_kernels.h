@@ -5,8 +5,9 @@
 //  pack       h of the chunk as panels, tokens as columns (for the logits) and D as columns (for
 //  dw) forward    blocks of the vocabulary: logits transposed, words as rows and tokens as vector
 //  lanes, so that w is read in place and
-//             maximum and sum of a token are lane-wise; the f32 tile stays in the core's cache and
-//             leaves as exp(logit - maximum of the block), in the dtype of h
+//             maximum and sum of a token are lane-wise; the f32 tile gets bias and cap, stays in
+//             the core's cache and leaves as exp(logit - maximum of the block), times the slope of
+//             the cap, in the dtype of h
 //  normalise  maxima and sums of the blocks give the loss and, per token and block, the factor that
 //  turns exp into the gradient backward   groups of blocks: exp times factor, minus one at the
 //  label, then its products with h (dw, in place) and w (dh, one
@@ -38,6 +39,8 @@ struct HeadChunk {
   int64_t count;  // real ones
   const char *h, *w;
   int64_t h_row, w_row;  // elements
+  const float* bias;     // [vocabulary], or null
+  float cap;             // logits are cap tanh(logit / cap); 0 = none
   const int32_t* labels;
   float grad;                  // factor of the gradient of the logits
   char *h_nk, *h_kn;           // panels
@@ -51,7 +54,8 @@ struct HeadChunk {
   int64_t dh_row;
   float* dw;
   int64_t dw_row;
-  bool first;  // chunk: dw is written, later ones add
+  float* dbias;  // [vocabulary], or null
+  bool first;    // chunk: dw and dbias are written, later ones add
   char* scratch;
 };
 // Bytes of HeadChunk::scratch.

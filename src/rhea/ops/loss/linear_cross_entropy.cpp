@@ -1,10 +1,15 @@
 // Rows of linear_cross_entropy and its gradient: the head's product inside the loss, so that no
 // [T,V] buffer of logits exists.
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "rhea/base/error.h"
+#include "rhea/ops/element.h"
 #include "rhea/ops/loss/loss.h"
 #include "rhea/ops/ops.h"
+#include "rhea/ops/row.h"
 
 namespace rhea::ops {
 namespace {
@@ -15,57 +20,71 @@ using ir::OpInstance;
 using ir::Sample;
 using ir::Type;
 
+// `count`: without a bias.
 void check_operands(std::span<const Type> in, size_t count, const Attrs& attrs) {
-  if (in.size() != count) throw Error("takes {} operands, got {}", count, in.size());
+  if (in.size() != count && in.size() != count + 1)
+    throw Error("takes {} operands, or {} with a bias, got {}", count, count + 1, in.size());
   const bool shapes = in[0].rank() == 2 && in[1].rank() == 2 && in[0].shape[1] == in[1].shape[1];
   if (!shapes || !is_float(in[0].dtype) || in[0].dtype != in[1].dtype ||
       in[2] != Type{DType::i32, {in[0].shape[0]}})
     throw Error("needs h [T,D] and w [V,D] of one float dtype and labels i32[T], got {}, {}, {}",
                 to_string(in[0]), to_string(in[1]), to_string(in[2]));
-  for (size_t i = 3; i < count; ++i) {
-    if (in[i] != Type{DType::f32, {}})
-      throw Error("operand {} must be f32[], got {}", i, to_string(in[i]));
+  for (size_t i = 3; i < in.size(); ++i) {
+    const bool is_bias = i == kHeadBias && in.size() > count;
+    const Type wanted =
+        is_bias ? Type{accum_dtype(in[0].dtype), {in[1].shape[0]}} : Type{DType::f32, {}};
+    if (in[i] != wanted)
+      throw Error("{} must be {}, got {}", is_bias ? "the bias" : fmt::format("operand {}", i),
+                  to_string(wanted), to_string(in[i]));
   }
+  if (!(attrs.f64("cap") >= 0))
+    throw Error("cap must not be negative (0 = none), got {}", attrs.f64("cap"));
   if (attrs.i64("num_chunks") < 1)
     throw Error("num_chunks must be at least 1, got {}", attrs.i64("num_chunks"));
 }
 
 std::vector<Value> vjp(const ir::VjpArgs& args) {
   const Value dloss = args.cotangents[0];
-  if (!dloss.valid()) return std::vector<Value>(4);
-  const Value h = args.inputs[0], w = args.inputs[1], labels = args.inputs[2],
-              scale = args.inputs[3];
-  const Value operands[] = {h, w, labels, scale, dloss};
+  if (!dloss.valid()) return std::vector<Value>(args.inputs.size());
+  std::vector<Value> operands(args.inputs.begin(), args.inputs.end());
+  operands.push_back(dloss);
   const auto grads = args.graph.add(kLinearCrossEntropyGrad, operands, args.attrs);
   // The loss is linear in the scale: its derivative is the loss at scale 1.
-  const Value dscale = linear_cross_entropy(h, w, labels, dloss, args.attrs.i64("num_chunks"));
-  return {grads[1], grads[2], Value{}, dscale};
+  operands.pop_back();
+  operands[3] = dloss;
+  const Value dscale = args.graph.add(kLinearCrossEntropy, operands, args.attrs)[0];
+  std::vector<Value> cotangents = {grads[1], grads[2], Value{}, dscale};
+  cotangents.insert(cotangents.end(), grads.begin() + 3, grads.end());
+  return cotangents;
 }
 
-// Products: forward 2 T V D; with gradients three times that.
+// Products: forward 2 T V D; with gradients three times that. A cap is a tanh and its slope.
 ir::Cost cost(const OpInstance& node) {
-  const double products = node.out.size() == 1 ? 2.0 : 6.0;
+  const double products = is_head_grad(node) ? 6.0 : 2.0;
+  const double per_logit =
+      6.0 + (has_head_bias(node) ? 2.0 : 0.0) + (node.attrs->f64("cap") > 0 ? 20.0 : 0.0);
   const double t = static_cast<double>(node.in[0].shape[0]),
                d = static_cast<double>(node.in[0].shape[1]);
   const double v = static_cast<double>(node.in[1].shape[0]);
-  ir::Cost cost{products * t * v * d + 6.0 * t * v, 0};
+  ir::Cost cost{products * t * v * d + per_logit * t * v, 0};
   for (const Type& type : node.in) cost.bytes += static_cast<double>(byte_size(type));
   for (const Type& type : node.out) cost.bytes += static_cast<double>(byte_size(type));
   return cost;
 }
 
-std::vector<Sample> samples(size_t operands) {
+std::vector<Sample> samples(bool grad) {
   std::vector<Sample> all;
   const auto make = [&](std::string name, DType t, int64_t tokens, int64_t vocabulary,
-                        int64_t width, int64_t chunks) {
+                        int64_t width, int64_t chunks, bool bias = false, double cap = 0) {
     Sample s{std::move(name),
              {{{t, {tokens, width}}, -1, 1},
               {{t, {vocabulary, width}}, -1, 1},
               {{DType::i32, {tokens}}, 0, static_cast<double>(vocabulary - 1)},
               {{DType::f32, {}}, 0, 0, {0.25}}},
-             {{"num_chunks", chunks}}};
-    if (operands == 5) s.inputs.push_back({{DType::f32, {}}, 0, 0, {1.5}});
-    s.check_vjp = operands == 4 && tokens * vocabulary < 100;
+             {{"num_chunks", chunks}, {"cap", cap}}};
+    if (bias) s.inputs.push_back(uniform(accum_dtype(t), {vocabulary}));
+    if (grad) s.inputs.push_back({{DType::f32, {}}, 0, 0, {1.5}});
+    s.check_vjp = !grad && tokens * vocabulary < 100;
     return s;
   };
   for (const DType t : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
@@ -74,6 +93,12 @@ std::vector<Sample> samples(size_t operands) {
     small.inputs[2].values = {6, -100, 0, 2, 3};
     all.push_back(small);
     all.push_back(make("chunks_" + name, t, 37, 50, 24, 8));
+    // Caps that the logits reach: their slopes are far from 1.
+    Sample both = make("bias_cap_" + name, t, 5, 7, 3, 2, true, 0.75);
+    both.inputs[2].values = {6, -100, 0, 2, 3};
+    all.push_back(both);
+    all.push_back(make("bias_" + name, t, 6, 9, 3, 1, true));
+    all.push_back(make("cap_" + name, t, 6, 9, 3, 2, false, 1.25));
   }
   for (const DType t : {DType::f32, DType::bf16}) {
     const std::string name(dtype_name(t));
@@ -82,15 +107,21 @@ std::vector<Sample> samples(size_t operands) {
     all.push_back(make("tails_" + name, t, 101, 517, 77, 3));
     // Three chunks of the fused kernels, two tokens in the last one.
     all.push_back(make("short_last_chunk_" + name, t, 130, 300, 40, 40));
+    all.push_back(make("bias_blocks_" + name, t, 130, 517, 40, 40, true));
+    all.push_back(make("cap_blocks_" + name, t, 101, 517, 77, 3, false, 2));
+    all.push_back(make("bias_cap_blocks_" + name, t, 130, 600, 64, 40, true, 3));
   }
   Sample ignored = make("nothing_valid", DType::f32, 5, 7, 3, 2);
   ignored.inputs[2].values = {-100, -100, -100, -100, -100};
   all.push_back(ignored);
   all.push_back(make("no_tokens", DType::f32, 0, 7, 3, 2));
+  all.push_back(make("no_tokens_bias_cap", DType::f32, 0, 7, 3, 2, true, 5));
   return all;
 }
 
 void reference(const ir::ReferenceArgs& args, bool with_grads) {
+  const bool has_bias = args.in.size() > (with_grads ? 5U : 4U);
+  const double cap = args.attrs.f64("cap");
   const int64_t tokens = args.in_types[0].shape[0], width = args.in_types[0].shape[1],
                 vocabulary = args.in_types[1].shape[0];
   const auto& h = args.in[0];
@@ -101,19 +132,26 @@ void reference(const ir::ReferenceArgs& args, bool with_grads) {
   std::vector<double> logits(static_cast<size_t>(tokens * vocabulary)), dlogits(logits.size());
   for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t v = 0; v < vocabulary; ++v) {
-      for (int64_t d = 0; d < width; ++d)
-        logits[at(t, vocabulary, v)] += h[at(t, width, d)] * w[at(v, width, d)];
+      double& logit = logits[at(t, vocabulary, v)];
+      for (int64_t d = 0; d < width; ++d) logit += h[at(t, width, d)] * w[at(v, width, d)];
+      if (has_bias) logit += args.in[kHeadBias][static_cast<size_t>(v)];
+      if (cap > 0) logit = cap * std::tanh(logit / cap);
     }
   }
   args.out[0][0] =
       cross_entropy_f64(logits, args.in[2], vocabulary, args.in[3][0],
-                        with_grads ? args.in[4][0] : 0, with_grads ? &dlogits : nullptr);
+                        with_grads ? args.in.back()[0] : 0, with_grads ? &dlogits : nullptr);
   if (!with_grads) return;
-  std::fill(args.out[1].begin(), args.out[1].end(), 0.0);
-  std::fill(args.out[2].begin(), args.out[2].end(), 0.0);
+  for (size_t i = 1; i < args.out.size(); ++i)
+    std::fill(args.out[i].begin(), args.out[i].end(), 0.0);
   for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t v = 0; v < vocabulary; ++v) {
-      const double g = dlogits[at(t, vocabulary, v)];
+      double g = dlogits[at(t, vocabulary, v)];
+      if (cap > 0 && g != 0) {  // a token without a label has none, whatever its logits are
+        const double tanh = logits[at(t, vocabulary, v)] / cap;
+        g *= 1 - tanh * tanh;
+      }
+      if (has_bias) args.out[3][static_cast<size_t>(v)] += g;
       for (int64_t d = 0; d < width; ++d) {
         args.out[1][at(t, width, d)] += g * w[at(v, width, d)];
         args.out[2][at(v, width, d)] += g * h[at(t, width, d)];
@@ -122,7 +160,16 @@ void reference(const ir::ReferenceArgs& args, bool with_grads) {
   }
 }
 
+std::vector<ir::AttrSpec> attr_specs() {
+  return {{"num_chunks", AttrKind::i64, {}}, {"cap", AttrKind::f64, ir::Attr{0.0}}};
+}
+
 }  // namespace
+
+bool is_head_grad(const OpInstance& node) { return node.out.size() > 1; }
+bool has_head_bias(const OpInstance& node) {
+  return node.in.size() > (is_head_grad(node) ? 5U : 4U);
+}
 
 int64_t tokens_per_chunk(int64_t tokens, int64_t num_chunks) {
   return std::max<int64_t>(1, div_up(tokens, std::min(num_chunks, std::max<int64_t>(1, tokens))));
@@ -130,40 +177,51 @@ int64_t tokens_per_chunk(int64_t tokens, int64_t num_chunks) {
 
 const OpDef kLinearCrossEntropy{
     .name = "linear_cross_entropy",
-    .attrs = {{"num_chunks", AttrKind::i64, {}}},
+    .attrs = attr_specs(),
     .infer =
         [](std::span<const Type> in, const Attrs& attrs) {
           check_operands(in, 4, attrs);
           return std::vector<Type>{{DType::f32, {}}};
         },
     .vjp = vjp,
-    .shard = [](const OpInstance&) { return std::string("t!d,!v!d,t,->"); },
+    .shard =
+        [](const OpInstance& node) {
+          return std::string(has_head_bias(node) ? "t!d,!v!d,t,,!v->" : "t!d,!v!d,t,->");
+        },
     .cpu = linear_cross_entropy_kernels(),
     .cost = cost,
-    .samples = [] { return samples(4); },
+    .samples = [] { return samples(false); },
     .reference = [](const ir::ReferenceArgs& args) { reference(args, false); },
 };
 
 const OpDef kLinearCrossEntropyGrad{
     .name = "linear_cross_entropy_grad",
-    .attrs = {{"num_chunks", AttrKind::i64, {}}},
+    .attrs = attr_specs(),
     .infer =
         [](std::span<const Type> in, const Attrs& attrs) {
           check_operands(in, 5, attrs);
-          const DType wide = in[1].dtype == DType::f64 ? DType::f64 : DType::f32;
-          return std::vector<Type>{{DType::f32, {}}, in[0], {wide, in[1].shape}};
+          std::vector<Type> out = {
+              {DType::f32, {}}, in[0], {accum_dtype(in[1].dtype), in[1].shape}};
+          if (in.size() > 5) out.push_back(in[kHeadBias]);
+          return out;
         },
-    .shard = [](const OpInstance&) { return std::string("t!d,!v!d,t,,->,t!d,!v!d"); },
+    .shard =
+        [](const OpInstance& node) {
+          return std::string(has_head_bias(node) ? "t!d,!v!d,t,,!v,->,t!d,!v!d,!v"
+                                                 : "t!d,!v!d,t,,->,t!d,!v!d");
+        },
     .cpu = linear_cross_entropy_grad_kernels(),
     .cost = cost,
-    .samples = [] { return samples(5); },
+    .samples = [] { return samples(true); },
     .reference = [](const ir::ReferenceArgs& args) { reference(args, true); },
 };
 
 Value linear_cross_entropy(Value h_TD, Value w_VD, Value labels_T, Value scale, int64_t num_chunks,
-                           Where where) {
-  return h_TD.graph->add1(kLinearCrossEntropy, {h_TD, w_VD, labels_T, scale},
-                          {{"num_chunks", num_chunks}}, where);
+                           std::optional<Value> bias_V, double cap, Where where) {
+  std::vector<Value> in = {h_TD, w_VD, labels_T, scale};
+  if (bias_V) in.push_back(*bias_V);
+  return h_TD.graph->add(kLinearCrossEntropy, in, {{"num_chunks", num_chunks}, {"cap", cap}},
+                         where)[0];
 }
 
 }  // namespace rhea::ops

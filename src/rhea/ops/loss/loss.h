@@ -26,6 +26,12 @@ int64_t tokens_per_chunk(int64_t tokens, int64_t num_chunks);
 // most, and rounded up to whole panels of 64.
 int64_t fused_tokens_per_chunk(int64_t tokens, int64_t num_chunks);
 
+// Operands of linear_cross_entropy: h, w, labels, scale, and the bias where there is one. Its
+// gradient takes the same and dloss at the end, and adds dbias at the end of its results.
+inline constexpr size_t kHeadBias = 4;
+bool is_head_grad(const ir::OpInstance& node);
+bool has_head_bias(const ir::OpInstance& node);
+
 // Kernels of the rows, fastest first.
 std::vector<ir::CpuKernel> cross_entropy_kernels();
 std::vector<ir::CpuKernel> cross_entropy_grad_kernels();

@@ -39,9 +39,10 @@ std::pair<double, double> softmax_scale(const T* row, int64_t count) {
 }
 
 // The loss of one token; turns its row of logits into their gradient when `grad` is given (may be
-// the row itself).
+// the row itself), or into that of what the logits were before they were capped.
 template <class T, class G>
-double token_loss(const T* row, int64_t vocabulary, int64_t label, double grad_scale, G* grad) {
+double token_loss(const T* row, int64_t vocabulary, int64_t label, double grad_scale, G* grad,
+                  double cap = 0) {
   const Label kind = kind_of(label, vocabulary);
   if (kind == Label::ignored) {
     if (grad != nullptr) std::fill_n(grad, vocabulary, static_cast<G>(0.0F));
@@ -57,6 +58,10 @@ double token_loss(const T* row, int64_t vocabulary, int64_t label, double grad_s
   for (int64_t v = 0; v < vocabulary; ++v) {
     W g = std::exp(widen(row[v]) - static_cast<W>(max)) * factor;
     if (v == label) g -= static_cast<W>(grad_scale);
+    if (cap > 0) {
+      const W tanh = widen(row[v]) / static_cast<W>(cap);
+      g *= 1 - tanh * tanh;
+    }
     grad[v] = static_cast<G>(g);
   }
   return loss;
@@ -64,6 +69,8 @@ double token_loss(const T* row, int64_t vocabulary, int64_t label, double grad_s
 
 struct Shape {
   int64_t tokens = 0, width = 0, vocabulary = 0, chunk = 0, num_chunks = 0;
+  bool has_bias = false;
+  double cap = 0;  // of the logits, 0 = none
 };
 
 void sum_losses(const KernelArgs& args, int64_t tokens, double scale) {
@@ -111,18 +118,22 @@ void run_linear(const KernelArgs& args) {
   const int64_t t0 = chunk * s.chunk, count = std::min(s.chunk, s.tokens - t0);
   const T* h = args.in[0].as<T>() + t0 * s.width;
   const T* w = args.in[1].as<T>();
+  const W* bias = s.has_bias ? args.in[kHeadBias].as<W>() : nullptr;
   if (args.phase % phases_per_chunk == 0) {
-    const double grad_scale = kGrads ? scale * static_cast<double>(*args.in[4].as<float>()) : 0;
+    const size_t dloss = kHeadBias + (s.has_bias ? 1 : 0);
+    const double grad_scale = kGrads ? scale * static_cast<double>(*args.in[dloss].as<float>()) : 0;
+    const W cap = static_cast<W>(s.cap);
     for (int64_t t = args.begin; t < args.end; ++t) {
       W* row = logits + t * s.vocabulary;
       for (int64_t v = 0; v < s.vocabulary; ++v) {
         W sum = 0;
         for (int64_t d = 0; d < s.width; ++d)
           sum += widen(h[t * s.width + d]) * widen(w[v * s.width + d]);
-        row[v] = sum;
+        if (bias != nullptr) sum += bias[v];
+        row[v] = cap > 0 ? cap * std::tanh(sum / cap) : sum;
       }
       losses[t0 + t] = token_loss<W, W>(row, s.vocabulary, args.in[2].as<int32_t>()[t0 + t],
-                                        grad_scale, kGrads ? row : nullptr);
+                                        grad_scale, kGrads ? row : nullptr, s.cap);
       if constexpr (kGrads) {
         auto* sum = static_cast<W*>(args.scratch);
         std::fill_n(sum, s.width, W{0});
@@ -137,10 +148,15 @@ void run_linear(const KernelArgs& args) {
     for (int64_t v = args.begin; v < args.end; ++v) {
       W* dw = args.out[2].as<W>() + v * s.width;
       if (chunk == 0) std::fill_n(dw, s.width, W{0});
+      W sum = 0;
       for (int64_t t = 0; t < count; ++t) {
         const W g = logits[t * s.vocabulary + v];
         for (int64_t d = 0; d < s.width; ++d) dw[d] += g * widen(h[t * s.width + d]);
+        sum += g;
       }
+      if (!s.has_bias) continue;
+      W& dbias = args.out[3].as<W>()[v];
+      dbias = chunk == 0 ? sum : dbias + sum;
     }
   }
 }
@@ -197,6 +213,8 @@ KernelPlan plan_linear(const OpInstance& node) {
   s->width = node.in[0].shape[1];
   s->vocabulary = node.in[1].shape[0];
   s->chunk = tokens_per_chunk(s->tokens, node.attrs->i64("num_chunks"));
+  s->has_bias = has_head_bias(node);
+  s->cap = node.attrs->f64("cap");
   // One chunk at least: without tokens its second phase still clears dw.
   s->num_chunks = std::max<int64_t>(1, div_up(s->tokens, s->chunk));
   KernelPlan plan;
