@@ -150,6 +150,28 @@ TEST_F(TokenizerFolder, classes_of_sentencepiece_add_what_transformers_adds) {
   EXPECT_EQ(encode(R"({"tokenizer_class":"T5Tokenizer"})"), with_eos);
 }
 
+// Ids that Transformers 5.24 gives for the same files.
+TEST_F(TokenizerFolder, xlm_roberta_numbers_the_pieces_of_its_file_anew) {
+  write("sentencepiece.bpe.model",
+        read_file(RHEA_SOURCE_DIR "/tests/fuzz/corpus/tokenizer/sentencepiece_unigram"));
+  write("tokenizer_config.json", R"({"tokenizer_class":"XLMRobertaTokenizer"})");
+  const auto tokenizer = load();
+  EXPECT_EQ(tokenizer->vocab_size(), 37);
+  EXPECT_EQ(tokenizer->encode("the"), (std::vector<int32_t>{0, 4, 5, 9, 8, 2}));
+  EXPECT_EQ(tokenizer->encode("the theo \u00e9 x"),
+            (std::vector<int32_t>{0, 4, 5, 9, 8, 4, 5, 9, 8, 6, 4, 3, 4, 30, 2}));
+  EXPECT_EQ(tokenizer->encode("a <mask> b"), (std::vector<int32_t>{0, 10, 36, 4, 7, 2}));
+  EXPECT_EQ(tokenizer->encode("ab</s>c"), (std::vector<int32_t>{0, 10, 7, 2, 4, 23, 2}));
+  EXPECT_EQ(tokenizer->bos_id(), 0);
+  EXPECT_EQ(tokenizer->pad_id(), 1);
+  EXPECT_EQ(tokenizer->eos_id(), 2);
+  for (const char* other : {"CamembertTokenizer", "XGLMTokenizer", "NllbTokenizer"}) {
+    write("tokenizer_config.json", fmt::format(R"({{"tokenizer_class":"{}"}})", other));
+    EXPECT_THAT([&] { load(); }, testing::ThrowsMessage<Error>(testing::AllOf(
+                                     HasSubstr(other), HasSubstr("tokenizer.json"))));
+  }
+}
+
 TEST_F(TokenizerFolder, tokens_of_older_programs_lie_beside_the_vocabulary) {
   write("vocab.json", R"({"a":0,"b":1,"ab":2})");
   write("merges.txt", "#version: 0.2\na b\n");

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
@@ -126,11 +127,30 @@ std::shared_ptr<const Tokenizer> build_from_words(const fs::path& file,
                                        warnings);
 }
 
+// Classes of Transformers that number the pieces of their file anew, each in its own way.
+constexpr std::array kRenumbering = {"Barthez", "Camembert", "M2M100", "MBart",
+                                     "Nllb",    "PLBart",    "XGLM"};
+constexpr std::string_view kFairseqClass = "XLMRoberta";
+
+PieceIds piece_ids(const TokenizerConfig* config, const std::string& name) {
+  if (config == nullptr) return PieceIds::file;
+  const std::string& tokenizer_class = config->tokenizer_class;
+  for (const char* prefix : kRenumbering)
+    if (tokenizer_class.starts_with(prefix))
+      throw Error(
+          "{}: tokenizer_class {} gives the pieces of this file other ids, which only {} of "
+          "SentencePiece's files is read with; save the tokenizer with Transformers, so that the "
+          "folder holds a tokenizer.json",
+          name, tokenizer_class, kFairseqClass);
+  return tokenizer_class.starts_with(kFairseqClass) ? PieceIds::fairseq : PieceIds::file;
+}
+
 std::shared_ptr<const Tokenizer> build_from_sentencepiece(std::string_view bytes,
                                                           const TokenizerConfig* config,
                                                           const std::string& name,
                                                           Warnings& warnings) {
-  SentencePieceModel model(bytes, name);
+  const PieceIds ids = piece_ids(config, name);
+  SentencePieceModel model(bytes, name, ids);
   TokenizerConfig roles = config != nullptr ? *config : TokenizerConfig();
   const auto text_of = [&](std::optional<int32_t> id) -> std::optional<std::string> {
     if (!id) return std::nullopt;
@@ -145,6 +165,11 @@ std::shared_ptr<const Tokenizer> build_from_sentencepiece(std::string_view bytes
   if (!roles.add_bos_token && (is_class("Llama") || is_class("CodeLlama") || is_class("Gemma")))
     roles.add_bos_token = true;
   if (!roles.add_eos_token && is_class("T5Tokenizer")) roles.add_eos_token = true;
+  if (ids == PieceIds::fairseq) {
+    if (!roles.pad_token) roles.pad_token = "<pad>";
+    if (!roles.add_bos_token) roles.add_bos_token = true;
+    if (!roles.add_eos_token) roles.add_eos_token = true;
+  }
   Json added = Json::array();
   for (const int32_t id : model.special_ids())
     added.push_back({{"id", id}, {"content", model.vocabulary().token(id)}, {"special", true}});
@@ -210,7 +235,7 @@ bool has_merges(const fs::path& path) {
 std::optional<fs::path> model_file(const fs::path& path) {
   if (!fs::is_directory(path))
     return path.extension() == ".txt" ? std::nullopt : std::optional(path);
-  const auto named = find(path, {"tokenizer.model", "spiece.model"});
+  const auto named = find(path, {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"});
   return named ? named : find_by_extension(path, ".tiktoken");
 }
 

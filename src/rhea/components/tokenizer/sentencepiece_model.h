@@ -11,11 +11,19 @@
 
 namespace rhea::tokenizer {
 
+// Who numbers the pieces.
+enum class PieceIds {
+  file,
+  // XLM-RoBERTa's program: <s> <pad> </s> <unk>, the pieces from the file's fourth on, <mask>.
+  fairseq,
+};
+
 class SentencePieceModel {
  public:
   // `bytes` is the file's content, `name` stands in messages. Throws Error where the library
-  // refuses it.
-  SentencePieceModel(std::string_view bytes, const std::string& name);
+  // refuses it, or the file's first pieces are not those that `ids` renames.
+  SentencePieceModel(std::string_view bytes, const std::string& name,
+                     PieceIds ids = PieceIds::file);
   ~SentencePieceModel();
   SentencePieceModel(SentencePieceModel&&) noexcept;
   SentencePieceModel& operator=(SentencePieceModel&&) noexcept;
@@ -25,14 +33,19 @@ class SentencePieceModel {
   const Vocabulary& vocabulary() const { return vocabulary_; }
   std::string description() const { return "SentencePiece"; }
 
-  // Entries that only stand for themselves (`<s>`), and the one for the unknown.
+  // Ids as `vocabulary` has them. Entries that only stand for themselves (`<s>`), and the one for
+  // the unknown.
   std::vector<int32_t> special_ids() const;
   std::optional<int32_t> bos_id() const;
   std::optional<int32_t> eos_id() const;
 
  private:
+  // From the file's id.
+  int32_t id_of(int piece) const;
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  PieceIds ids_;
   Vocabulary vocabulary_;
 };
 

@@ -58,9 +58,9 @@ class Tokenizer {
 };
 
 // Reads a folder or one file. Of a folder, with tokenizer_config.json beside it, the first of:
-// tokenizer.json; vocab.json + merges.txt; tokenizer.model or spiece.model (SentencePiece or
-// tiktoken); a *.tiktoken file; vocab.json or vocab.txt (a word list). Throws Error that names the
-// file and the field, component or token at fault. What is odd but usable (no
+// tokenizer.json; vocab.json + merges.txt; tokenizer.model, spiece.model or sentencepiece.bpe.model
+// (SentencePiece or tiktoken); a *.tiktoken file; vocab.json or vocab.txt (a word list). Throws
+// Error that names the file and the field, component or token at fault. What is odd but usable (no
 // tokenizer_config.json, bytes that no entry can spell) is appended to `warnings`; without it, it
 // goes to the log.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path,
