@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -13,6 +14,38 @@
 #include "rhea/parameter_tensors.h"
 
 namespace rhea {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+// A tensor that holds one matrix of all experts of a layer, and what it stands for.
+struct JoinedExperts {
+  Shape shape;  // experts, rows of its parts one after the other, columns
+  std::vector<std::string> experts;
+};
+
+std::map<std::string, JoinedExperts> join(const std::vector<checkpoint::NamedTensor>& targets) {
+  std::map<std::string, JoinedExperts> all;
+  for (const auto& target : targets) {
+    const auto expert = checkpoint::parse_expert(target.name);
+    if (!expert || target.shape.size() != 2) continue;
+    JoinedExperts& joined = all[expert->joined];
+    if (joined.experts.empty())
+      joined.shape = {0, expert->num_parts * target.shape[0], target.shape[1]};
+    joined.shape[0] = std::max(joined.shape[0], expert->expert + 1);
+    joined.experts.push_back(target.name);
+  }
+  return all;
+}
+
+template <class T>
+auto find_either(const std::map<std::string, T>& map, const std::string& name,
+                 const std::string& other) {
+  const auto found = map.find(name);
+  return found == map.end() ? map.find(other) : found;
+}
+
+}  // namespace
 
 PublishedTensors::PublishedTensors(const nn::Decoder::Config& decoder)
     : key_map_(published_key_map(decoder)) {
@@ -34,41 +67,40 @@ void PublishedTensors::compare(const std::vector<safetensors::TensorSource>& ten
                                const std::string& where) const {
   std::map<std::string, const checkpoint::NamedTensor*> targets;
   for (const auto& target : targets_) targets[target.name] = &target;
+  const auto joined_experts = join(targets_);
   checkpoint::KeyReport report;
   std::set<std::string> missing;
   for (const auto& [name, target] : targets) missing.insert(name);
-  // Experts one by one stand for a joined tensor and the other way round, as loading has it.
-  const auto stands_for_others = [&](const std::string& name) {
-    const auto expert = checkpoint::parse_expert(name);
-    bool found = false;
-    for (const std::string& spelled : {name, checkpoint::other_spelling(name)}) {
-      if (spelled.empty()) continue;
-      if (expert) {
-        for (const std::string& joined :
-             {expert->joined, checkpoint::other_spelling(expert->joined)})
-          if (targets.contains(joined)) found = true, missing.erase(joined);
-        continue;
-      }
-      for (const auto& [other, target] : targets)
-        if (const auto one = checkpoint::parse_expert(other); one && one->joined == spelled)
-          found = true, missing.erase(other);
-    }
-    return found;
+  const auto check_shape = [&](const safetensors::TensorSpec& spec, const Shape& wanted) {
+    if (spec.shape != wanted)
+      report.unequal.push_back(fmt::format("{}: [{}] in the input, [{}] in the model", spec.name,
+                                           fmt::join(spec.shape, ", "), fmt::join(wanted, ", ")));
   };
   for (const auto& tensor : tensors) {
     const auto& spec = tensor.spec;
-    auto target = targets.find(spec.name);
-    if (target == targets.end()) target = targets.find(checkpoint::other_spelling(spec.name));
-    if (target == targets.end()) {
-      const bool ignorable = key_map_.ignorable && key_map_.ignorable(spec.name);
-      if (!ignorable && !stands_for_others(spec.name)) report.unexpected.push_back(spec.name);
+    const std::string other = checkpoint::other_spelling(spec.name);
+    if (const auto target = find_either(targets, spec.name, other); target != targets.end()) {
+      check_shape(spec, target->second->shape);
+      missing.erase(target->first);
       continue;
     }
-    if (spec.shape != target->second->shape)
-      report.unequal.push_back(fmt::format("{}: [{}] in the input, [{}] in the model", spec.name,
-                                           fmt::join(spec.shape, ", "),
-                                           fmt::join(target->second->shape, ", ")));
-    missing.erase(target->first);
+    // Experts one by one stand for a joined tensor and the other way round, as loading has it.
+    if (const auto joined = find_either(joined_experts, spec.name, other);
+        joined != joined_experts.end()) {
+      check_shape(spec, joined->second.shape);
+      for (const std::string& expert : joined->second.experts) missing.erase(expert);
+      continue;
+    }
+    if (const auto expert = checkpoint::parse_expert(spec.name)) {
+      const auto joined =
+          find_either(targets, expert->joined, checkpoint::other_spelling(expert->joined));
+      if (joined != targets.end()) {
+        missing.erase(joined->first);
+        continue;
+      }
+    }
+    if (!key_map_.ignorable || !key_map_.ignorable(spec.name))
+      report.unexpected.push_back(spec.name);
   }
   report.missing.assign(missing.begin(), missing.end());
   report.raise(where);
