@@ -57,6 +57,8 @@ const Damage kDamages[] = {
        fs::remove(file);
        ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
      }},
+    // As root it stays readable, and nothing is wrong then.
+    {"not readable", [](const fs::path& file) { fs::permissions(file, fs::perms::none); }},
     {"link to nothing",
      [](const fs::path& file) {
        fs::remove(file);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -103,6 +104,27 @@ TEST(Files, AtomicWriteThenMap) {
   EXPECT_EQ(MappedFile(path).text(), "hello");
   EXPECT_EQ(read_file(path), "hello");
   EXPECT_THROW(MappedFile("/nonexistent/file"), Error);
+}
+
+// Root may read everything, so it becomes somebody else for the while.
+TEST(Files, OneThatMayNotBeReadIsNamedWithTheReason) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "rhea_secret";
+  write_file_atomic(path, "x");
+  std::filesystem::permissions(path, std::filesystem::perms::none);
+  constexpr uid_t kNobody = 65534;
+  const bool is_root = ::geteuid() == 0;
+  if (is_root && ::seteuid(kNobody) != 0) GTEST_SKIP() << "root cannot become another user here";
+  std::string message;
+  try {
+    MappedFile file(path);
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  EXPECT_EQ(message, fmt::format("cannot open {}: Permission denied", path.string()));
+  std::filesystem::remove(path);
 }
 
 // A reader of a pipe would wait for ever, a writer would replace the pipe by a file.

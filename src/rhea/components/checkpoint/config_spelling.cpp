@@ -88,7 +88,9 @@ Json scaling_of(Json rope) {
 void to_v4(Json& config, std::string_view origin) {
   config.erase("dtype");
   Json rope = take(config, "rope_parameters");
-  if (!rope.is_object()) return;
+  if (rope.is_null()) return;
+  if (!rope.is_object())
+    throw Error("{}: rope_parameters is {}, not an object", origin, rope.dump());
   if (const LayeredFamily* family = layered_family(config)) {
     const Json sliding = rope.value(kSliding, Json::object());
     const Json full = rope.value(kFull, Json::object());

@@ -107,6 +107,43 @@ TEST(ConfigSpelling, DtypeIsStatedAndQuantizationIsNot) {
   EXPECT_FALSE(spelled(v5, ConfigSpelling::v4).contains("dtype"));
 }
 
+// Texts as people and programs write them; every other field comes out with the value it had.
+TEST(ConfigSpelling, OtherFieldsKeepTheirValuesAndTheirOrder) {
+  const char* text = R"({"model_type": "llama", "z": 1e-05, "eos_token_id": [1, 2],
+ "big": 9007199254740993, "tiny": 2.2250738585072014e-308, "text": "\u00e9\n", "none": null,
+ "a": {"b": [[], {}]}, "third": 0.3333333333333333, "rope_theta": 10000})";
+  for (const ConfigSpelling spelling : {ConfigSpelling::v4, ConfigSpelling::v5}) {
+    const std::string made = spell_config(text, "config.json", spelling, DType::f32);
+    const json before = json::parse(text), after = json::parse(made);
+    for (const auto& [name, value] : before.items()) {
+      if (name == "rope_theta") continue;
+      EXPECT_EQ(after.at(name), value) << name;
+    }
+    EXPECT_LT(made.find("\"z\""), made.find("\"a\""));
+    EXPECT_THAT(made, HasSubstr("9007199254740993"));
+    EXPECT_EQ(spell_config(made, "config.json", spelling, DType::f32), made);
+  }
+}
+
+TEST(ConfigSpelling, BrokenTextsGiveAnErrorThatNamesTheFile) {
+  for (const char* text :
+       {"", "{", "[]", "null", "3", "{\"a\": 1,}", "{\"a\": NaN}", "\xff", "{\"a\": \"\xff\"}",
+        R"({"rope_parameters": [1]})", R"({"rope_parameters": {"rope_type": 3}})",
+        R"({"model_type": "gemma3_text", "rope_parameters": {"full_attention": 5}})",
+        R"({"model_type": "gemma3_text", "rope_parameters": {"sliding_attention": [1]}})",
+        R"({"model_type": 7, "rope_parameters": {"rope_theta": 1.0}})"}) {
+    const std::string error =
+        error_of([&] { spell_config(text, "x/config.json", ConfigSpelling::v4, DType::f32); });
+    EXPECT_THAT(error, HasSubstr("x/config.json")) << text;
+    EXPECT_THAT(error, testing::Not(HasSubstr("json.exception"))) << text;
+  }
+  EXPECT_THAT(error_of([] {
+                spell_config(std::string(100'000, '['), "x/config.json", ConfigSpelling::v5,
+                             DType::f32);
+              }),
+              HasSubstr("x/config.json"));
+}
+
 TEST(ConfigSpelling, WhatCannotBeSaidIsRefused) {
   const auto error = [](const char* text, ConfigSpelling spelling) {
     return error_of([&] { spell_config(text, "x/config.json", spelling, DType::f32); });
