@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -54,7 +55,8 @@ struct Generator::Impl {
   AlignedVector<float> logits;
   alignas(64) int32_t start = 0;
   std::optional<nn::RopeBuffers> ropes;  // of both graphs
-  std::vector<std::pair<std::string, std::shared_ptr<void>>> caches;
+  std::shared_ptr<void> cache_block;
+  std::map<std::string, std::byte*> caches;                   // places in it
   int64_t piece;                                              // tokens per pass over the prompt
   std::unique_ptr<exec::cpu::CpuExecutable> prefill, decode;  // prefill: where piece is not 1
 
@@ -84,23 +86,34 @@ struct Generator::Impl {
                             "ask for fewer tokens, or shorten the prompt");
     auto executable = exec::cpu::compile(graph, pool, arena, {.name = "generate"});
     if (!ropes) ropes.emplace(trace.rope_specs(), capacity);
-    for (const auto& input : graph.inputs())
-      executable->bind_input(input.name, memory(input.name, graph.type(input.value)));
+    if (caches.empty()) place_caches(graph);
+    for (const auto& input : graph.inputs()) executable->bind_input(input.name, memory(input.name));
     executable->bind_output("logits", logits.data());
     return executable;
   }
 
-  const void* memory(const std::string& name, const ir::Type& type) {
+  static bool is_cache(const std::string& name) { return name.starts_with("cache."); }
+
+  // In one block: each block takes whole huge pages, and short texts have small caches.
+  void place_caches(const ir::Graph& graph) {
+    int64_t total = 0;
+    std::map<std::string, int64_t> offsets;
+    for (const auto& input : graph.inputs()) {
+      if (!is_cache(input.name)) continue;
+      offsets[input.name] = total;
+      total += round_up(ir::byte_size(graph.type(input.value)), 64);
+    }
+    cache_block = exec::cpu::allocate_state(total);
+    for (const auto& [name, offset] : offsets)
+      caches[name] = static_cast<std::byte*>(cache_block.get()) + offset;
+  }
+
+  const void* memory(const std::string& name) {
     if (name == nn::kTokens) return tokens.data();
     if (name == nn::kPositions) return positions.data();
     if (name == nn::kCacheStart) return &start;
     if (const float* table = ropes->find(name)) return table;
-    if (!name.starts_with("cache.")) return model.data(name);
-    for (const auto& [cache, data] : caches) {
-      if (cache == name) return data.get();
-    }
-    caches.emplace_back(name, exec::cpu::allocate_state(ir::byte_size(type)));
-    return caches.back().second.get();
+    return is_cache(name) ? caches.at(name) : static_cast<const void*>(model.data(name));
   }
 
   // Logits of the last of `count` tokens at positions first, first + 1, ...

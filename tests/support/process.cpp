@@ -66,29 +66,30 @@ Process::Process(const std::vector<std::string>& words, std::filesystem::path lo
 Process::~Process() {
   if (!running()) return;
   signal(SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
+  collect(0);
+}
+
+bool Process::collect(int options) {
+  int status = 0;
+  rusage usage{};
+  if (::wait4(pid_, &status, options, &usage) != pid_) return false;
+  status_ = status;
+  peak_bytes_ = static_cast<int64_t>(usage.ru_maxrss) * 1024;
+  return true;
 }
 
 void Process::signal(int number) const {
   if (!status_) ::kill(pid_, number);
 }
 
-bool Process::running() {
-  if (status_) return false;
-  int status = 0;
-  if (::waitpid(pid_, &status, WNOHANG) != pid_) return true;
-  status_ = status;
-  return false;
-}
+bool Process::running() { return !status_ && !collect(WNOHANG); }
 
 int Process::wait(double seconds) {
   const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
   while (running()) {
     if (Clock::now() > deadline) {
       signal(SIGKILL);
-      int status = 0;
-      ::waitpid(pid_, &status, 0);
-      status_ = status;
+      collect(0);
       return 124;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -37,10 +37,17 @@ class Process {
   // Waits until its output holds `text`; false when it ends before or does not come in time.
   bool wait_for(const std::string& text, double seconds = 60);
   std::string output() const;
+  // Most memory that it had in its pages at a time, once it has ended. Not less than what the
+  // test's own process had when it started it.
+  int64_t peak_bytes() const { return peak_bytes_; }
 
  private:
+  // False while it runs, if `options` says not to wait.
+  bool collect(int options);
+
   pid_t pid_ = -1;
   std::optional<int> status_;
+  int64_t peak_bytes_ = 0;
   std::filesystem::path log_;
 };
 

@@ -1,0 +1,103 @@
+// Commands that only look at a model hold it once.
+#include <fstream>
+#include <span>
+
+#include "rhea/components/safetensors/writer.h"
+#include "tests/runs/run_test.h"
+
+namespace rhea {
+namespace {
+
+constexpr int64_t kDim = 512, kHidden = 2048, kVocab = 2048;
+
+class PeakMemory : public RunTest {
+ protected:
+  // A Llama of `layers` layers with zeros for weights; returns their bytes.
+  static int64_t write_model(const fs::path& folder, int64_t layers) {
+    fs::create_directories(folder);
+    std::ofstream(folder / "config.json") << fmt::format(
+        R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": {},
+ "intermediate_size": {}, "num_hidden_layers": {}, "num_attention_heads": 8,
+ "num_key_value_heads": 8, "vocab_size": {}, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+ "rope_theta": 10000.0, "tie_word_embeddings": true, "torch_dtype": "float32"}})",
+        kDim, kHidden, layers, kVocab);
+    std::vector<safetensors::TensorSpec> specs;
+    const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
+      specs.push_back({name, safetensors::ElementType::F32, std::move(shape)});
+    };
+    add("model.embed_tokens.weight", {kVocab, kDim});
+    add("model.norm.weight", {kDim});
+    for (int64_t i = 0; i < layers; ++i) {
+      const std::string layer = fmt::format("model.layers.{}.", i);
+      for (const char* name : {"input_layernorm", "post_attention_layernorm"})
+        add(layer + name + ".weight", {kDim});
+      for (const char* name : {"q", "k", "v", "o"})
+        add(fmt::format("{}self_attn.{}_proj.weight", layer, name), {kDim, kDim});
+      for (const char* name : {"gate", "up"})
+        add(fmt::format("{}mlp.{}_proj.weight", layer, name), {kHidden, kDim});
+      add(layer + "mlp.down_proj.weight", {kDim, kHidden});
+    }
+    safetensors::Writer writer(folder / "model.safetensors", specs);
+    const std::vector<std::byte> zeros(kDim * 4);
+    int64_t bytes = 0;
+    for (size_t i = 0; i < specs.size(); ++i) {
+      const auto& shape = specs[i].shape;
+      const int64_t rows = shape.size() == 2 ? shape[0] * shape[1] / kDim : 1;
+      for (int64_t row = 0; row < rows; ++row) writer.write(i, zeros);
+      bytes += rows * kDim * 4;
+    }
+    writer.finish();
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+      fs::copy_file(fs::path(RHEA_SOURCE_DIR) / "tests/assets/tokenizer" / name, folder / name);
+    return bytes;
+  }
+
+  int64_t peak(Words words, const fs::path& model) {
+    words.insert(words.begin() + 1, {"--model", model.string(), "--threads", "2"});
+    support::Process process(words, temp_.path() / "log");
+    EXPECT_EQ(process.wait(), 0) << process.output();
+    return process.peak_bytes();
+  }
+
+  // What the program itself and its buffers take is that of a model of one layer.
+  void expect_once(const Words& words) {
+    const int64_t more = peak(words, big_) - peak(words, small_model_);
+    EXPECT_LE(static_cast<double>(more), 1.1 * static_cast<double>(big_bytes_ - small_bytes_))
+        << words[0];
+    EXPECT_GE(static_cast<double>(more), 0.5 * static_cast<double>(big_bytes_ - small_bytes_))
+        << words[0] << " has not loaded the model";
+  }
+
+  void SetUp() override {
+    small_bytes_ = write_model(small_model_, 1);
+    big_bytes_ = write_model(big_, 9);
+    std::ofstream(text_) << "a few words of text, and some more of them\n";
+  }
+
+  const fs::path small_model_ = temp_.path() / "small", big_ = temp_.path() / "big";
+  const fs::path text_ = temp_.path() / "text.txt";
+  int64_t small_bytes_ = 0, big_bytes_ = 0;
+};
+
+TEST_F(PeakMemory, Eval) {
+  expect_once({"eval", "--dataset", "text", "--dataset_path", text_.string(), "--seq_len", "16"});
+}
+
+TEST_F(PeakMemory, Generate) {
+  expect_once({"generate", "--prompt", "a few", "--max_new_tokens", "4"});
+}
+
+TEST_F(PeakMemory, Score) {
+  fs::create_directories(temp_.path() / "results");
+  const fs::path input = temp_.path() / "in.safetensors";
+  const safetensors::TensorSpec spec{"input_ids", safetensors::ElementType::I64, {1, 8}};
+  safetensors::Writer writer(input, std::vector{spec});
+  const std::vector<int64_t> ids(8, 1);
+  writer.write(0, std::as_bytes(std::span(ids)));
+  writer.finish();
+  expect_once({"score", "--input", input.string(), "--output",
+               (temp_.path() / "results/out.safetensors").string()});
+}
+
+}  // namespace
+}  // namespace rhea
