@@ -118,13 +118,28 @@ struct Doubled : rhea::nn::FeedForward::Config {
     const Value y_TD = rhea::nn::FeedForward::Config::forward(trace, x_TD);
     if (is("module uses a foreign value")) return y_TD + foreign();
     if (is("module gives a foreign value")) return foreign();
-    if (is("module uses an empty value")) return Value() + y_TD;
+    if (is("module uses an empty value")) return y_TD + Value();
     const Value made_TD = trace.graph().add1(kTwice, {y_TD});
     return is("infer gives a scalar")
                ? rhea::ops::broadcast_in_dim(made_TD, {y_TD.dim(0), made_TD.dim(-1)}, {0, 1})
                : made_TD;
   }
 };
+
+struct MyLoss : rhea::LossConfig {
+  void fields(rhea::Visitor&) override {}
+};
+Value my_loss(const rhea::nn::LossInputs& in, const MyLoss&) {
+  if (is("loss throws 7")) throw 7;
+  if (is("loss gives nothing")) return {};
+  return is("loss gives a foreign value") ? foreign() : in.logits();
+}
+
+Values update(const rhea::train_step::UpdateInputs& in, const rhea::OptimizerKwargs&) {
+  if (is("optimizer throws 7")) throw 7;
+  if (is("optimizer gives nothing")) return {};
+  return {is("optimizer gives an empty value") ? Value() : in.p};
+}
 
 rhea::TrainerConfig broken() {
   if (is("config throws 7")) throw 7;
@@ -134,6 +149,13 @@ rhea::TrainerConfig broken() {
   c.training.seq_len = 32;
   c.training.mixed_precision_param = "float32";
   c.override.imports = {"broken.cpp"};
+  const std::string_view wanted = std::getenv("RHEA_CASE");
+  if (wanted.starts_with("loss ")) c.loss = MyLoss();
+  if (wanted.starts_with("optimizer ")) {
+    c.optimizer->param_groups.resize(1);
+    c.optimizer->param_groups[0] = {};
+    c.optimizer->param_groups[0].optimizer_name = "mine";
+  }
   return c;
 }
 RHEA_CONFIG(broken)
@@ -144,10 +166,19 @@ RHEA_PLUGIN(p) {
   if (is("plugin throws 7")) throw 7;
   if (is("plugin exits")) std::exit(0);
   p.op(kTwice);
+  p.loss<MyLoss>("mine", my_loss);
+  rhea::OptimizerKwargs defaults;
+  defaults.lr = 1e-3;
+  p.optimizer({.name = "mine",
+               .defaults = defaults,
+               .state = [](const rhea::OptimizerKwargs&) { return std::vector<std::string>(); },
+               .update = update});
   if (is("kernel without run")) p.cpu_kernel("rope", rhea::ops::SimpleKernel{.name = "my_kernel"});
   if (is("kernel without plan")) p.cpu_kernel("rope", CpuKernel{.name = "my_kernel"});
   if (is("kernel without name")) p.cpu_kernel("rope", CpuKernel{.plan = plan});
-  p.override<rhea::nn::FeedForward::Config>(
-      "doubled", {},
-      [](const rhea::nn::FeedForward::Config& stock) { return rhea::derive<Doubled>(stock); });
+  p.override<rhea::nn::FeedForward::Config>("doubled", {},
+                                            [](const rhea::nn::FeedForward::Config& stock) {
+                                              if (is("override throws 7")) throw 7;
+                                              return rhea::derive<Doubled>(stock);
+                                            });
 }

@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <exception>
-#include <new>
 
 #include "rhea/base/log.h"
+#include "rhea/base/rethrow.h"
 #include "rhea/base/text.h"
 #include "rhea/config/glob.h"
 #include "rhea/config/json_values.h"
@@ -90,21 +89,13 @@ class Collector {
 // The replacement, checked against the slot; its history is on it.
 std::unique_ptr<SlotBase> make(const Claim& claim) {
   const Override& override = *claim.by->override;
-  // The thrown exception stays nested, so that who reports can tell the line of the user's file.
-  const auto fail = [&](std::string_view reason) {
-    std::throw_with_nested(Error("Override '{}' of {} failed at '{}': {}", override.name,
-                                 override.origin, claim.path, reason));
-  };
   std::unique_ptr<SlotBase> made;
   try {
     made = override.make(*claim.slot->get(), claim.by->arguments);
     claim.slot->check_fits(*made);
-  } catch (const std::bad_alloc&) {
-    throw;  // has an exit code of its own
-  } catch (const std::exception& error) {
-    fail(error.what());
   } catch (...) {
-    fail("it threw something that is no std::exception");
+    rethrow_with(fmt::format("Override '{}' of {} failed at '{}'", override.name, override.origin,
+                             claim.path));
   }
   Slot<Config> stock;
   stock.replace(*claim.slot);

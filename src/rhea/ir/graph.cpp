@@ -129,7 +129,9 @@ int64_t Value::dim(int64_t i) const {
   const int64_t rank = static_cast<int64_t>(dims.size());
   const int64_t at = i < 0 ? i + rank : i;
   if (at < 0 || at >= rank)
-    throw Error("dim {} of {} is asked for, which has {} dims", i, to_string(type()), rank);
+    throw Error("dim {} of {}, the result of {}, is asked for; it has {} dims{}", i,
+                to_string(type()), graph->node(id).op->name, rank,
+                to_string(Place{graph, &graph->node(id)}));
   return dims[static_cast<size_t>(at)];
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 // Calls the cell and checks what it gave; both may throw.
 template <class F>
-std::vector<Value> called(const OpDef& op, std::span<const Type> operands, std::string_view cell,
-                          Place place, const F& call) {
+auto called(const OpDef& op, std::span<const Type> operands, std::string_view cell, Place place,
+            const F& call) {
   try {
     return call();
   } catch (...) {
@@ -81,6 +81,17 @@ std::vector<Value> call_vjp(const OpDef& op, const VjpArgs& args, Place place) {
           to_string(found), i, to_string(types[i]));
     }
     return results;
+  });
+}
+
+void call_reference(const OpDef& op, const ReferenceArgs& args) {
+  called(op, args.in_types, "reference", {}, [&] {
+    op.reference(args);
+    for (size_t i = 0; i < args.out.size(); ++i) {
+      if (static_cast<int64_t>(args.out[i].size()) != num_elements(args.out_types[i].shape))
+        throw Error("leaves result {} with {} elements, infer says {}; write into what is there", i,
+                    args.out[i].size(), to_string(args.out_types[i]));
+    }
   });
 }
 

@@ -1,5 +1,5 @@
-// The cells of a row that add nodes to a graph, called with checks of what they give: the row may
-// have come from outside, and a wrong result would be blamed on the nodes beside it.
+// Cells of a row, called with checks of what they give: the row may have come from outside, and a
+// wrong result would be blamed on the nodes beside it.
 #pragma once
 #include <span>
 #include <vector>
@@ -24,6 +24,9 @@ std::vector<Value> call_decompose(const OpInstance& op, Graph& into,
 // operands, a value of another graph, or for a floating-point operand a cotangent of another shape,
 // or of a dtype that is neither the operand's nor f32.
 std::vector<Value> call_vjp(const OpDef& op, const VjpArgs& args, Place place = {});
+
+// op.reference. Throws Error likewise where it leaves a result with another number of elements.
+void call_reference(const OpDef& op, const ReferenceArgs& args);
 
 // "\n  in layers.0.feed_forward\n  at my_kernels.cpp:40"; empty without a node.
 std::string to_string(Place place);

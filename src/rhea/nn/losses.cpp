@@ -2,6 +2,7 @@
 #include "rhea/nn/losses.h"
 
 #include "rhea/base/error.h"
+#include "rhea/base/rethrow.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::nn {
@@ -56,7 +57,12 @@ Value traced_loss(Trace& trace, const Decoder::Config& model, const LossConfig& 
   const Value labels_T = trace.graph().input(kLabels, {DType::i32, {trace.options().num_tokens}});
   const Value scale = trace.graph().input(kLossScale, {DType::f32, {}});
   const ir::Scope scope(trace.graph(), model.names->lm_head);
-  const Value loss = found->trace({trace, model, h_TD, w_VD, labels_T, scale}, config);
+  Value loss;
+  try {
+    loss = found->trace({trace, model, h_TD, w_VD, labels_T, scale}, config);
+  } catch (...) {
+    rethrow_with("loss " + found->name);
+  }
   const bool is_ours = loss.valid() && loss.graph == &trace.graph();
   if (!is_ours || loss.type() != ir::Type{DType::f32, {}})
     throw Error("loss {} traced {}, expected an f32 scalar of the graph that is traced",

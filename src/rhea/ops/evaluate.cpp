@@ -15,7 +15,7 @@ std::vector<Tensor> by_reference(const ir::OpInstance& op, std::span<const Tenso
   std::vector<Tensor> results;
   for (const ir::Type& type : op.out)
     results.emplace_back(static_cast<size_t>(num_elements(type.shape)), 0.0);
-  op.op->reference({inputs, results, op.in, op.out, *op.attrs});
+  ir::call_reference(*op.op, {inputs, results, op.in, op.out, *op.attrs});
   return results;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "rhea/base/error.h"
+#include "rhea/base/rethrow.h"
 #include "rhea/config/pattern.h"
 #include "rhea/ops/ops.h"
 
@@ -49,7 +50,13 @@ GroupAssignment assign_groups(const OptimizerConfig& optimizer,
 }
 
 std::vector<ir::Value> add_update(const ResolvedGroup& group, const UpdateInputs& in) {
-  auto made = group.optimizer->update(in, group.kwargs);
+  std::vector<ir::Value> made;
+  try {
+    made = group.optimizer->update(in, group.kwargs);
+  } catch (...) {
+    rethrow_with(fmt::format("optimizer {}: update of {}", group.optimizer_name(),
+                             in.graph.scope_name(in.graph.current_scope())));
+  }
   if (made.size() != 1 + in.state.size())
     throw Error("optimizer {} gives {} values for {}: expected the parameter and {} of state",
                 group.optimizer_name(), made.size(), in.graph.scope_name(in.graph.current_scope()),

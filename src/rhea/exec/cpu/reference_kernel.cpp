@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "rhea/exec/cpu/kernel_choice.h"
-#include "rhea/ir/op_def.h"
+#include "rhea/ir/row_cells.h"
 
 namespace rhea::exec::cpu {
 namespace {
@@ -23,7 +23,7 @@ void run_reference(const ir::KernelArgs& args) {
   }
   for (size_t i = 0; i < out.size(); ++i)
     out[i].resize(static_cast<size_t>(ir::num_elements(state.out[i].shape)));
-  state.op->reference({in, out, state.in, state.out, state.attrs});
+  ir::call_reference(*state.op, {in, out, state.in, state.out, state.attrs});
   for (size_t i = 0; i < out.size(); ++i) {
     for (size_t k = 0; k < out[i].size(); ++k)
       store_from_f64(args.out[i].data, state.out[i].dtype, static_cast<int64_t>(k), out[i][k]);

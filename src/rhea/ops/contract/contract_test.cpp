@@ -8,6 +8,7 @@
 #include "rhea/ops/ops.h"
 #include "rhea/ops/row.h"
 #include "rhea/ops/table.h"
+#include "tests/support/error_of.h"
 
 namespace rhea::ops {
 namespace {
@@ -113,6 +114,17 @@ TEST(ContractCatches, ARowWithoutSamplesAndAWrongSharding) {
   row = right_row();
   row.shard = [](const ir::OpInstance&) { return std::string("a->b"); };
   EXPECT_NE(failures(row, "HalvesAlongAFactorMakeTheWhole"), "");
+  row.shard = [](const ir::OpInstance&) { return std::string("abc->a"); };
+  EXPECT_THAT(failures(row, "HalvesAlongAFactorMakeTheWhole"),
+              testing::HasSubstr("shard 'abc->a' is for operands or results of other ranks"));
+}
+
+TEST(ContractCatches, AReferenceThatResizesItsResult) {
+  OpDef row = right_row();
+  row.reference = [](const ir::ReferenceArgs& args) { args.out[0].resize(99); };
+  EXPECT_THAT(support::error_of([&] { failures(row, "EveryKernelAgrees"); }),
+              testing::AllOf(testing::HasSubstr("reference: leaves result 0 with 99 elements"),
+                             testing::HasSubstr("infer says f32[33]")));
 }
 
 }  // namespace
