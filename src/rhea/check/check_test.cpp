@@ -10,6 +10,7 @@
 #include "rhea/base/error.h"
 #include "rhea/config/derive.h"
 #include "rhea/config/override_registry.h"
+#include "rhea/models/llama3/llama3.h"
 #include "rhea/models/qwen3/qwen3.h"
 #include "rhea/nn/feed_forward.h"
 #include "rhea/ops/ops.h"
@@ -259,13 +260,21 @@ struct PickyRoPE : MyRoPE {
   }
 };
 
+template <int percent>
+struct ScaledLinear : nn::Linear::Config {
+  nn::Value forward(nn::Trace& trace, nn::Value x) const override {
+    return ops::multiply(nn::Linear::Config::forward(trace, x), percent / 100.0);
+  }
+};
+
 template <class Target, class To>
-void add_override(std::string_view name) {
+void add_override(std::string_view name, OverrideOptions options = {}) {
   config::override_registry().add<Target>(
-      name, {}, [](const Target& stock) { return derive<To>(stock); }, "check_test.cpp");
+      name, std::move(options), [](const Target& stock) { return derive<To>(stock); },
+      "check_test.cpp");
 }
 
-Outcome check_override(const std::string& name) {
+Outcome check_override(const std::string& name, TrainerConfig config = small()) {
   static const bool registered = [] {
     add_override<nn::FeedForward::Config, GatedFeedForward<&kGated>>("gated");
     add_override<nn::FeedForward::Config, GatedFeedForward<&kWrong>>("wrong_backward");
@@ -279,12 +288,15 @@ Outcome check_override(const std::string& name) {
             return made;
           },
           "check_test.cpp");
+    add_override<nn::Linear::Config, ScaledLinear<100>>("same_head", {.fqns = {"lm_head"}});
+    add_override<nn::Linear::Config, ScaledLinear<102>>("wrong_head", {.fqns = {"lm_head"}});
+    config::override_registry().add<DataloaderConfig>(
+        "same_data", {}, [](const DataloaderConfig& stock) { return stock; }, "check_test.cpp");
     add_override<nn::CosSinRoPE::Config, MyRoPE>("my_rope");
     add_override<nn::CosSinRoPE::Config, PickyRoPE>("picky_rope");
     return true;
   }();
   (void)registered;
-  TrainerConfig config = small();
   config.override.imports = {name};
   apply_overrides(config);
   return check(config);
@@ -331,6 +343,24 @@ TEST(Check, AnOptimizerIsComparedByItsUpdate) {
   EXPECT_FALSE(good);
   EXPECT_THAT(text, AllOf(HasSubstr("override other_optimizer: optimizer "),
                           HasSubstr("step 3: new."), HasSubstr("FAULT")));
+}
+
+// No module calls the head; the loss makes of it what it likes.
+TEST(Check, AHeadIsComparedThroughTheLoss) {
+  TrainerConfig config = small();
+  config.model_spec = models::llama3::model_registry("debugmodel");
+  const auto right = check_override("same_head", config);
+  EXPECT_TRUE(right.good) << right.text;
+  EXPECT_THAT(right.text, AllOf(HasSubstr("compared from the last hidden states to the loss"),
+                                HasSubstr("d lm_head.weight")));
+  EXPECT_FALSE(check_override("wrong_head", config).good);
+}
+
+TEST(Check, WhatHasNoFunctionIsListedAsThat) {
+  const auto [good, text] = check_override("same_data");
+  EXPECT_TRUE(good);
+  EXPECT_THAT(text, AllOf(HasSubstr("nothing to compare"), Not(HasSubstr("ok\n")),
+                          Not(HasSubstr("all within their tolerances"))));
 }
 
 TEST(Check, AnOpWithoutAGradientIsNamed) {

@@ -38,7 +38,8 @@ struct TensorAnswer {
   ir::Type type;
   Difference difference;  // of the other from stock
   std::optional<double> stock_error, other_error;
-  std::string fault;  // empty: within the tolerance
+  double absolute_error = 0;  // of the other, from f64 or else from stock
+  std::string fault;          // empty: within the tolerance
 };
 
 struct Answer {
@@ -56,7 +57,8 @@ double tolerance(const Question& question);
 
 // Runs both sides. A tensor is within the tolerance where the other's error against f64 (its
 // difference from stock where there is no reference) is at most the tolerance, or not worse than
-// one and a half times the error of stock itself.
+// one and a half times the error of stock itself; a gradient also where it is off by no more than
+// the rounding of the part's largest one, which is what is left where terms of that size cancel.
 Answer compare(const Question& question, ThreadPool& pool);
 
 }  // namespace rhea::check

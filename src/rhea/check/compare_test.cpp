@@ -101,6 +101,25 @@ TEST(Compare, AWrongBackwardIsSeenThoughTheForwardIsRight) {
   EXPECT_THAT(faulty(ask(1, true)), testing::ElementsAre("d w1", "d w2", "dx0"));
 }
 
+// v counts `factor`: nothing by the definition.
+TEST(Compare, WhatIsLeftOfCancelledGradientsIsJudgedByTheLargest) {
+  const auto side = [](double factor) {
+    Graph whole;
+    const ir::Type type{DType::f32, {4, 6}};
+    const Value x = ops::exponential(whole.input("h", type));
+    const Value v = ops::exponential(whole.input("v", type));
+    const std::vector<Value> arguments = {x, v}, results = {ops::add(x, ops::multiply(v, factor))};
+    Side made;
+    made.graph = cut_part(whole, {.arguments = arguments, .results = results});
+    fill_inputs(made.graph, {.parameters = {}, .constants = {}, .rope_specs = {}}, made.inputs);
+    return made;
+  };
+  ThreadPool pool(1);
+  EXPECT_TRUE(compare({.stock = side(0), .other = side(1e-9)}, pool).good());
+  const Answer wrong = compare({.stock = side(0), .other = side(2e-6)}, pool);
+  EXPECT_THAT(faulty(wrong), testing::ElementsAre("dx1"));
+}
+
 TEST(Compare, AnExactQuestionAllowsNoBit) {
   ThreadPool pool(1);
   const Answer answer = compare({.stock = side_of(1, false),

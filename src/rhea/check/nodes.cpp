@@ -17,6 +17,7 @@ namespace rhea::check {
 namespace {
 
 constexpr std::string_view kModel = "model_spec.model";
+constexpr std::string_view kHead = "model_spec.model.lm_head";
 
 // Nodes that one override replaced in the same way: one of them stands for all.
 struct Group {
@@ -72,8 +73,11 @@ struct Traced {
     trace.record_calls(&calls);
     const ir::Value loss = nn::traced_loss(trace, model, *config.loss);
     trace.record_calls(nullptr);
-    // The whole model stands for what is called by no module: its head and the loss.
-    std::erase_if(calls, [&](const nn::ModuleCall& call) { return call.module == &model; });
+    // The whole model stands for what is called by no module.
+    std::erase_if(calls, [&](const nn::ModuleCall& call) {
+      if (call.module == &model) tail = {&model, call.results, {loss}};
+      return call.module == &model;
+    });
     calls.push_back({&model, {}, {loss}});
   }
 
@@ -88,6 +92,8 @@ struct Traced {
   ir::Graph graph;
   nn::Trace trace;
   std::vector<nn::ModuleCall> calls;
+  // From the last hidden states to the loss: the head, which the loss calls as it likes.
+  nn::ModuleCall tail;
 };
 
 Side side_of(const Traced& traced, const nn::ModuleCall& call, const Setting& setting,
@@ -133,6 +139,11 @@ class NodeCheck {
       setting.of_run ? report_.fault(text) : report_.note(text);
       return;
     }
+    if (group_.path == "loss" || group_.path == kHead) {
+      if (setting.of_run) report_.note("compared from the last hidden states to the loss");
+      compare_calls(*stock, stock->tail, *other, other->tail, setting, setting.text());
+      return;
+    }
     std::string path = group_.path;
     auto mine = other->calls_of(find_node(variant_, path).config);
     auto theirs = stock->calls_of(find_node(stock_, path).config);
@@ -156,7 +167,6 @@ class NodeCheck {
  private:
   // The nearest node above that is a module.
   std::string parent_of(std::string path) {
-    if (!path.starts_with(kModel)) return std::string(kModel);  // the loss
     do {
       path.resize(path.rfind('.'));
     } while (path != kModel && !is_node(path));
