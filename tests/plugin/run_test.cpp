@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class Run : public PluginTest {
  protected:
-  // The log file of the rank in logs/none_XXXXXX/attempt_0/0.
+  // The log file of the rank in logs/none_<random>/attempt_0/0.
   std::string log_text(const char* name = "stdout.log") const {
     for (const auto& entry : std::filesystem::directory_iterator(folder() / "logs"))
       return read_file(entry.path() / "attempt_0/0" / name);

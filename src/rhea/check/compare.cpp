@@ -207,8 +207,8 @@ Answer compare(const Question& question, ThreadPool& pool) {
   for (const auto& [name, named] : other) {
     if (!stock.contains(name)) answer.faults.push_back(fmt::format("{} has no counterpart", name));
   }
+  check_bits(question, pool, other_run, first, answer);
   if (question.timed) {
-    check_bits(question, pool, other_run, first, answer);
     answer.stock_seconds = stock_run.seconds();
     answer.other_seconds = other_run.seconds();
   }

@@ -29,7 +29,7 @@ struct Question {
   Side stock, other;
   DType dtype = DType::f32;
   bool exact = false;  // pure movement of data or rotation: not a bit may differ in f32
-  bool timed = false;  // the slow part: repeats, thread counts and times
+  bool timed = false;  // both sides are run often enough to say how long they take
 };
 
 // One result or gradient. `error`s are relative differences from the f64 reference.

@@ -159,7 +159,7 @@ TEST(Compare, BitsThatDependOnTheRunAreSeen) {
     return made;
   };
   ThreadPool pool(2);
-  const Answer answer = compare({.stock = side(), .other = side(), .timed = true}, pool);
+  const Answer answer = compare({.stock = side(), .other = side()}, pool);
   EXPECT_FALSE(answer.good());
   EXPECT_THAT(answer.faults, testing::Contains("y0 has other bits in another run"));
 }

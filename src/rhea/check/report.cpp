@@ -57,9 +57,9 @@ void Report::answer(std::string_view setting, const Question& question, const An
   if (shown < tensors.size())
     out_ << fmt::format("    and {} more that are closer\n", tensors.size() - shown);
   for (const std::string& text : answer.faults) fault(text);
-  if (!question.timed) return;
   if (const std::string ulps = answer.ulps.text(); !ulps.empty())
     out_ << "    units in the last place from stock: " << ulps << '\n';
+  if (!question.timed) return;
   out_ << fmt::format("    time {:.4g} ms, stock {:.4g} ms\n", 1e3 * answer.other_seconds,
                       1e3 * answer.stock_seconds);
 }

@@ -58,7 +58,7 @@ fs::path make_folder(const RunFlags& flags) {
       flags.log_dir ? fs::path(*flags.log_dir) : fs::temp_directory_path() / "rhea_run";
   std::error_code error;
   fs::create_directories(base, error);
-  std::string name = (base / (flags.run_id + "_XXXXXX")).string();
+  std::string name = (base / (flags.run_id + "_")).string() + std::string(6, 'X');
   if (error || ::mkdtemp(name.data()) == nullptr)
     throw Error("rhea run: no folder for logs can be made in {}: {}; --log_dir names another",
                 base.string(), error ? error.message() : std::strerror(errno));

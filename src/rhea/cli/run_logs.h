@@ -11,7 +11,7 @@
 namespace rhea::cli {
 
 // While it lives, standard output and standard error of this process go where the flags say: into
-// <log_dir>/<run_id>_XXXXXX/attempt_0/0/{stdout,stderr}.log, and for --tee to the console, too,
+// <log_dir>/<run_id>_<random>/attempt_0/0/{stdout,stderr}.log, and for --tee to the console, too,
 // line by line with the prefix. A process of its own copies, so that what the rank wrote before it
 // was killed arrives. Without --redirects and --tee nothing changes. To be made before there are
 // threads. Throws Error where the files cannot be made.
