@@ -1,4 +1,5 @@
-// Two graphs over the same cache: one for pieces of the prompt, one for single tokens.
+// Two graphs over the same cache: one for pieces of the prompt, one for single tokens. Both give
+// the logits of one token: those of a piece would need a packed copy of the head.
 #include "rhea/generate.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@
 namespace rhea {
 namespace {
 
-constexpr int64_t kPrefill = 64;  // prompt tokens per pass; the last piece is padded
+constexpr int64_t kPrefill = 64;     // prompt tokens per pass; the last piece is padded
+constexpr const char* kRow = "row";  // i32 [1]: token of the pass whose logits are wanted
 constexpr int64_t kMaxPositions = std::numeric_limits<int32_t>::max() - kPrefill;
 
 // The cache has rows for the padding of the last piece, which may lie beyond the model's last
@@ -52,7 +54,8 @@ struct Generator::Impl {
   int64_t capacity;    // rows of the cache
   int64_t vocab_size;
   AlignedVector<int32_t> tokens, positions;
-  AlignedVector<float> logits;
+  AlignedVector<int32_t> row;
+  AlignedVector<float> logits;  // of that row
   alignas(64) int32_t start = 0;
   std::optional<nn::RopeBuffers> ropes;  // of both graphs
   std::shared_ptr<void> cache_block;
@@ -69,7 +72,8 @@ struct Generator::Impl {
         vocab_size(decoder.vocab_size()),
         tokens(kPrefill),
         positions(kPrefill),
-        logits(static_cast<size_t>(kPrefill * vocab_size)),
+        row(1),
+        logits(static_cast<size_t>(vocab_size)),
         piece(prefill_of(decoder)) {
     const auto arena = exec::cpu::make_arena();
     if (piece > 1) prefill = build(piece, pool, arena);
@@ -80,7 +84,8 @@ struct Generator::Impl {
                                                   const std::shared_ptr<exec::cpu::Arena>& arena) {
     ir::Graph traced;
     nn::Trace trace(traced, {.num_tokens = num_tokens, .seq_len = capacity, .cached = true});
-    traced.output("logits", nn::logits(trace, decoder));
+    const ir::Value row_1 = traced.input(kRow, {DType::i32, {1}});
+    traced.output("logits", nn::logits(trace, decoder, row_1));
     const ir::Graph graph = passes::simplify(traced);
     model.require_memory_of(graph, pool, fmt::format("text of {} tokens", max_tokens),
                             "ask for fewer tokens, or shorten the prompt");
@@ -112,6 +117,7 @@ struct Generator::Impl {
     if (name == nn::kTokens) return tokens.data();
     if (name == nn::kPositions) return positions.data();
     if (name == nn::kCacheStart) return &start;
+    if (name == kRow) return row.data();
     if (const float* table = ropes->find(name)) return table;
     return is_cache(name) ? caches.at(name) : static_cast<const void*>(model.data(name));
   }
@@ -127,8 +133,9 @@ struct Generator::Impl {
       positions[at] = static_cast<int32_t>(first + std::min(i, count - 1));
     }
     start = static_cast<int32_t>(first);
+    row[0] = static_cast<int32_t>(count - 1);
     executable.run();
-    return logits.data() + (count - 1) * vocab_size;
+    return logits.data();
   }
 
   // All tokens from the first on, in pieces.

@@ -8,24 +8,24 @@
 namespace rhea {
 namespace {
 
-constexpr int64_t kDim = 512, kHidden = 2048, kVocab = 2048;
+constexpr int64_t kDim = 512, kHidden = 2048;
 
 class PeakMemory : public RunTest {
  protected:
   // A Llama of `layers` layers with zeros for weights; returns their bytes.
-  static int64_t write_model(const fs::path& folder, int64_t layers) {
+  static int64_t write_model(const fs::path& folder, int64_t layers, int64_t vocabulary) {
     fs::create_directories(folder);
     std::ofstream(folder / "config.json") << fmt::format(
         R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": {},
  "intermediate_size": {}, "num_hidden_layers": {}, "num_attention_heads": 8,
  "num_key_value_heads": 8, "vocab_size": {}, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
  "rope_theta": 10000.0, "tie_word_embeddings": true, "torch_dtype": "float32"}})",
-        kDim, kHidden, layers, kVocab);
+        kDim, kHidden, layers, vocabulary);
     std::vector<safetensors::TensorSpec> specs;
     const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
       specs.push_back({name, safetensors::ElementType::F32, std::move(shape)});
     };
-    add("model.embed_tokens.weight", {kVocab, kDim});
+    add("model.embed_tokens.weight", {vocabulary, kDim});
     add("model.norm.weight", {kDim});
     for (int64_t i = 0; i < layers; ++i) {
       const std::string layer = fmt::format("model.layers.{}.", i);
@@ -59,7 +59,7 @@ class PeakMemory : public RunTest {
     return process.peak_bytes();
   }
 
-  // What the program itself and its buffers take is that of a model of one layer.
+  // What the program itself and its buffers take is that of a model of one layer and few words.
   void expect_once(const Words& words) {
     const int64_t more = peak(words, big_) - peak(words, small_model_);
     EXPECT_LE(static_cast<double>(more), 1.1 * static_cast<double>(big_bytes_ - small_bytes_))
@@ -69,8 +69,8 @@ class PeakMemory : public RunTest {
   }
 
   void SetUp() override {
-    small_bytes_ = write_model(small_model_, 1);
-    big_bytes_ = write_model(big_, 9);
+    small_bytes_ = write_model(small_model_, 1, 2048);
+    big_bytes_ = write_model(big_, 9, 32768);
     std::ofstream(text_) << "a few words of text, and some more of them\n";
   }
 

@@ -190,10 +190,11 @@ Value head_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value 
   return capped(model, z_TV);
 }
 
-Value logits(Trace& trace, const Decoder::Config& model) {
-  const Value h_TD = call(trace, "", model);
+Value logits(Trace& trace, const Decoder::Config& model, std::optional<Value> rows_R) {
+  Value h_TD = call(trace, "", model);
   const Value w_VD = plain_head_weight(trace, model);
   const ir::Scope scope(trace.graph(), model.names->lm_head);
+  if (rows_R) h_TD = ops::embedding(h_TD, *rows_R);
   return head_logits(trace, model, h_TD, w_VD);
 }
 

@@ -92,7 +92,7 @@ Value plain_head_weight(Trace& trace, const Decoder::Config& model);
 std::optional<Value> head_bias(Trace& trace, const Decoder::Config& model);
 // Logits f32 [T, V] of hidden states and that weight; the head's scope must be open.
 Value head_logits(Trace& trace, const Decoder::Config& model, Value h_TD, Value w_VD);
-// Logits f32 [T, V] of the batch.
-Value logits(Trace& trace, const Decoder::Config& model);
+// Logits f32 [T, V] of the batch; with `rows_R`, i32, f32 [R, V] of those tokens only.
+Value logits(Trace& trace, const Decoder::Config& model, std::optional<Value> rows_R = {});
 
 }  // namespace rhea::nn
