@@ -284,6 +284,12 @@ TEST_P(Models, SixUpdatesByTheTrainer) {
   expect_updates(folder_, {"--module=hf", "--config=transformers_modeling_backend_full"});
 }
 
+// Without whole logits, whatever the head adds to its product.
+TEST_P(Models, SixUpdatesWithTheHeadInChunks) {
+  expect_updates(folder_, {"--module=hf", "--config=transformers_modeling_backend_full",
+                           "loss:ChunkedLossWrapper"});
+}
+
 class NativeModels : public Models {};
 
 TEST_P(NativeModels, SixUpdatesByTheTrainer) {
