@@ -12,8 +12,17 @@
 namespace rhea::cli {
 namespace {
 
+void add_kind(CLI::App& command, std::string& kind) {
+  command
+      .add_option("--kind", kind,
+                  "auto, or the reader where the files are of several: tokenizer_json, merges, "
+                  "sentencepiece, tiktoken, words")
+      ->capture_default_str();
+}
+
 void add_code_options(CLI::App& command, data::TokenizerCodeOptions& options) {
   command.add_option("--tokenizer", options.tokenizer, "folder or tokenizer.json")->required();
+  add_kind(command, options.kind);
   command.add_flag("--jsonl", options.jsonl, "one JSON value a line instead of the whole input");
   command.add_flag("--add_bos,--add-bos", options.add_bos, "exactly one begin of text");
   command.add_flag("--add_eos,--add-eos", options.add_eos, "exactly one end of text");
@@ -55,6 +64,7 @@ struct ShardWords {
 void add_shard_options(CLI::App& command, ShardWords& words) {
   data::DataLoaderOptions& data = words.options.data;
   command.add_option("--tokenizer", words.options.tokenizer, "folder or file")->required();
+  add_kind(command, words.options.kind);
   add_dataset_options(command, data.dataset, data.dataset_path, data.text_field);
   command.add_flag("--whole_files,--whole-files", data.text_whole_files,
                    "data set text: a document is a file, not a block up to a blank line");
@@ -110,6 +120,7 @@ int cmd_tokenizer(Args args) {
   data::TokenizerTrainOptions training;
   ShardWords sharding;
   std::filesystem::path shown;
+  std::string shown_kind = "auto";
   CLI::App* encode = app.add_subcommand("encode", "standard input: text; output: ids");
   add_code_options(*encode, code);
   encode->add_flag(
@@ -124,6 +135,7 @@ int cmd_tokenizer(Args args) {
   add_shard_options(*shard, sharding);
   CLI::App* info = app.add_subcommand("info", "sizes, special tokens, pipeline");
   info->add_option("--tokenizer", shown, "folder or tokenizer.json")->required();
+  add_kind(*info, shown_kind);
   if (const auto code_of_help = parse(app, args)) return *code_of_help;
   if (*encode || *decode) {
     check_standard_input();
@@ -133,7 +145,7 @@ int cmd_tokenizer(Args args) {
   }
   if (*train) data::tokenizer_train(training, std::cout);
   if (*shard) run_shard(sharding);
-  if (*info) data::tokenizer_info(shown, std::cout);
+  if (*info) data::tokenizer_info(shown, shown_kind, std::cout);
   return 0;
 }
 

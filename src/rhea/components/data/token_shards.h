@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <iosfwd>
+#include <string>
 
 #include "rhea/components/data/data_loader.h"
 
@@ -9,6 +10,7 @@ namespace rhea::data {
 
 struct TokenShardOptions {
   std::filesystem::path tokenizer;  // folder or file
+  std::string kind = "auto";        // which reader, where the files are of several
   // What is read and how it is packed: exactly as training would. One pass over the data.
   DataLoaderOptions data;
   int64_t rows_per_file = 0;     // 0: about 16 million tokens

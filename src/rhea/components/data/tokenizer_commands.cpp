@@ -16,8 +16,8 @@
 #include "rhea/components/data/datasets.h"
 #include "rhea/components/data/debug_text.h"
 #include "rhea/components/tokenizer/bpe_trainer.h"
+#include "rhea/components/tokenizer/readers.h"
 #include "rhea/components/tokenizer/sha256.h"
-#include "rhea/components/tokenizer/tokenizer.h"
 
 namespace rhea::data {
 namespace {
@@ -35,9 +35,9 @@ constexpr const char* kChatTemplate =
     "<|end_header_id|>\n\n{% endif %}";
 
 // Warnings go to standard error: standard output belongs to the result.
-std::shared_ptr<const Tokenizer> load(const std::filesystem::path& path) {
+std::shared_ptr<const Tokenizer> load(const std::filesystem::path& path, const std::string& kind) {
   std::vector<std::string> warnings;
-  auto tokenizer = tokenizer::load_tokenizer(path, &warnings);
+  auto tokenizer = tokenizer::load_tokenizer(path, kind, &warnings);
   for (const std::string& warning : warnings) std::cerr << "rhea: warning: " << warning << "\n";
   return tokenizer;
 }
@@ -113,7 +113,7 @@ std::vector<std::string> default_special_tokens() {
 
 void tokenizer_encode(const TokenizerCodeOptions& options, std::istream& input,
                       std::ostream& output) {
-  const auto tokenizer = load(options.tokenizer);
+  const auto tokenizer = load(options.tokenizer, options.kind);
   const EncodeOptions encode = encode_options(options);
   if (!options.jsonl) {
     output << fmt::format("{}\n", fmt::join(tokenizer->encode(read_all(input), encode), " "));
@@ -128,7 +128,7 @@ void tokenizer_encode(const TokenizerCodeOptions& options, std::istream& input,
 
 void tokenizer_decode(const TokenizerCodeOptions& options, std::istream& input,
                       std::ostream& output) {
-  const auto tokenizer = load(options.tokenizer);
+  const auto tokenizer = load(options.tokenizer, options.kind);
   const EncodeOptions encode = encode_options(options);
   if (options.jsonl) {
     for_each_json_line(input, [&](const json& ids) {
@@ -146,8 +146,10 @@ void tokenizer_decode(const TokenizerCodeOptions& options, std::istream& input,
   output << decode(*tokenizer, std::move(ids), encode);
 }
 
-void tokenizer_info(const std::filesystem::path& path, std::ostream& output) {
-  const auto tokenizer = load(path);
+void tokenizer_info(const std::filesystem::path& path, const std::string& kind,
+                    std::ostream& output) {
+  const auto tokenizer = load(path, kind);
+  const auto kinds = tokenizer::kinds_of(path);
   int64_t num_special = 0;
   for (int64_t id = 0; id < tokenizer->vocab_size(); ++id)
     num_special += tokenizer->is_special(static_cast<int32_t>(id));
@@ -159,6 +161,11 @@ void tokenizer_info(const std::filesystem::path& path, std::ostream& output) {
   };
   output << fmt::format("tokenizer      {}\n", path.string())
          << fmt::format("kind           {}\n", tokenizer->description())
+         << (kinds.size() < 2 ? ""
+                              : fmt::format("read as        {} (the files are of the kinds {}; "
+                                            "choose with --kind or tokenizer.kind)\n",
+                                            kind == tokenizer::kAnyKind ? kinds.front() : kind,
+                                            fmt::join(kinds, ", ")))
          << fmt::format("entries        {} ({} special), largest id {}\n", tokenizer->num_tokens(),
                         num_special, tokenizer->vocab_size() - 1)
          << fmt::format("bos            {}\n", describe_token(*tokenizer, tokenizer->bos_id()))

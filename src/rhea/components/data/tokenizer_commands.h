@@ -10,6 +10,7 @@ namespace rhea::data {
 
 struct TokenizerCodeOptions {
   std::filesystem::path tokenizer;  // folder or tokenizer.json
+  std::string kind = "auto";        // which reader, where the files are of several
   bool jsonl = false;    // one JSON string (decode: array of ids) a line instead of the whole input
   bool add_bos = false;  // --add_bos: exactly one, whatever the files say
   bool add_eos = false;
@@ -28,8 +29,9 @@ void tokenizer_encode(const TokenizerCodeOptions& options, std::istream& input,
 // its own. jsonl: arrays to JSON strings.
 void tokenizer_decode(const TokenizerCodeOptions& options, std::istream& input,
                       std::ostream& output);
-// Sizes, special tokens and pipeline.
-void tokenizer_info(const std::filesystem::path& tokenizer, std::ostream& output);
+// Sizes, special tokens and pipeline, and the kinds that the files are of.
+void tokenizer_info(const std::filesystem::path& tokenizer, const std::string& kind,
+                    std::ostream& output);
 
 struct TokenizerTrainOptions {
   std::string dataset = "debug_text";

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/data/debug_text.h"
 #include "rhea/components/tokenizer/sha256.h"
+#include "tests/support/temp_folder.h"
 
 namespace rhea::data {
 namespace {
@@ -109,12 +112,37 @@ TEST(TokenizerCommands, errors_name_the_line) {
 
 TEST(TokenizerCommands, info_tells_sizes_and_special_tokens) {
   std::ostringstream output;
-  tokenizer_info(kDefaultTokenizer, output);
+  tokenizer_info(kDefaultTokenizer, "auto", output);
   EXPECT_NE(output.str().find("entries        2048 (22 special), largest id 2047\n"),
             std::string::npos)
       << output.str();
   EXPECT_NE(output.str().find("eos            <|end_of_text|> (id 2027)\n"), std::string::npos)
       << output.str();
+}
+
+TEST(TokenizerCommands, a_kind_is_chosen_where_the_files_are_of_several) {
+  const support::TempFolder temp;
+  const auto folder = temp.path();
+  std::filesystem::copy(kDefaultTokenizer, folder, std::filesystem::copy_options::recursive);
+  std::ofstream(folder / "vocab.txt") << "[UNK]\nab\ncd\n";
+  const auto ids_by = [&](const char* kind) {
+    std::istringstream input("ab cd");
+    std::ostringstream output;
+    tokenizer_encode({.tokenizer = folder, .kind = kind, .no_specials = true}, input, output);
+    return output.str();
+  };
+  EXPECT_EQ(ids_by("auto"), ids_by("tokenizer_json"));
+  EXPECT_EQ(ids_by("words"), "1 2\n");
+  EXPECT_THROW(ids_by("tiktoken"), Error);
+  for (const auto& [kind, chosen] :
+       {std::pair("auto", "tokenizer_json"), std::pair("words", "words")}) {
+    std::ostringstream output;
+    tokenizer_info(folder, kind, output);
+    EXPECT_NE(output.str().find(std::string("read as        ") + chosen +
+                                " (the files are of the kinds tokenizer_json, words;"),
+              std::string::npos)
+        << output.str();
+  }
 }
 
 }  // namespace

@@ -303,16 +303,13 @@ const Reader& reader_of(const fs::path& path, std::string_view kind) {
       throw Error("tokenizer: {} holds no files of kind {} (tokenizer.kind)", path.string(), kind);
     return reader;
   }
-  const Reader* found = nullptr;
-  readers().for_each([&](const Reader& reader) {
-    if (found == nullptr && reader.knows && reader.knows(path)) found = &reader;
-  });
-  if (found == nullptr)
+  const auto kinds = kinds_of(path);
+  if (kinds.empty())
     throw Error(
         "tokenizer: {} holds neither tokenizer.json, vocab.json with merges.txt, tokenizer.model, "
         "spiece.model, a *.tiktoken file, vocab.json nor vocab.txt",
         path.string());
-  return *found;
+  return readers().at(kinds.front());
 }
 
 // Runs `load`; what it warns of goes to `warnings`, or to the log.
@@ -357,6 +354,14 @@ NamedTable<Reader>& readers() {
     return made;
   }();
   return table;
+}
+
+std::vector<std::string> kinds_of(const fs::path& path) {
+  std::vector<std::string> kinds;
+  readers().for_each([&](const Reader& reader) {
+    if (reader.knows && reader.knows(path)) kinds.push_back(reader.name);
+  });
+  return kinds;
 }
 
 std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path, std::string_view kind,

@@ -30,6 +30,10 @@ NamedTable<Reader>& readers();
 // `tokenizer.kind` of a run that leaves it to the files.
 inline constexpr std::string_view kAnyKind = "auto";
 
+// The kinds that know the files of `path`, in the order in which they are asked: `auto` takes the
+// first.
+std::vector<std::string> kinds_of(const std::filesystem::path& path);
+
 // Like load_tokenizer(path, warnings), by the reader of that kind. Throws Error that lists the
 // kinds there are, or where the files are of none.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path,
