@@ -117,6 +117,19 @@ void warn_of_overrides(std::vector<std::string> saved, const std::vector<std::st
                  path.string(), fmt::join(saved, ", "));
 }
 
+// So is the format of products, or how much an adapter counts.
+void warn_of_converters(const std::vector<std::string>& saved,
+                        const std::vector<std::string>& active, const std::filesystem::path& path) {
+  if (saved == active) return;
+  const auto list = [](const std::vector<std::string>& converters) {
+    return converters.empty() ? "no converters" : fmt::format("{}", fmt::join(converters, ", "));
+  };
+  log::warning(kLog,
+               "{} was saved with {}, and this run has {}: the model computes something else from "
+               "here on; give model_spec.converters the same entries to go on as before",
+               path.string(), list(saved), list(active));
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainerConfig config, Clock::time_point start)
@@ -335,7 +348,10 @@ void Trainer::load_checkpoint() {
   const std::set<std::string> absent(loaded.absent.begin(), loaded.absent.end());
   if (!absent.empty())
     step_->initialise(seed_, [&](const std::string& fqn) { return absent.contains(fqn); });
-  warn_of_overrides(saved_overrides(loaded.state), config_.override.active, loaded.path);
+  warn_of_overrides(saved_list(loaded.state, "overrides").value_or(std::vector<std::string>()),
+                    config_.override.active, loaded.path);
+  if (const auto saved = saved_list(loaded.state, "converters"))
+    warn_of_converters(*saved, models::describe_converters(config_.model_spec), loaded.path);
   current_step_ = loaded.source == checkpoint::Loaded::Source::resumed ? loaded.step : state.step;
   schedule_step_ = state.schedule_step;
   optimizer_step_ = state.optimizer_step;

@@ -8,6 +8,7 @@
 #include "rhea/base/version.h"
 #include "rhea/components/checkpoint/adapters.h"
 #include "rhea/config/json.h"
+#include "rhea/models/converters/convert.h"
 #include "rhea/parameter_tensors.h"
 
 namespace rhea {
@@ -60,6 +61,7 @@ checkpoint::StateMap state_map(const TrainState& state, const std::string& loade
       {"rng", json{{"seed", state.seed.value_or(0)}}.dump()},
       {"config", config::to_json(config, -1)},
       {"overrides", json(config.override.active).dump()},
+      {"converters", json(models::describe_converters(config.model_spec)).dump()},
       {"hf_config", hf_config_json},
       {"mesh", R"({"pp": 1, "dp_replicate": 1, "dp_shard": 1, "cp": 1, "tp": 1, "ep": 1})"},
       {"versions", json{{"rhea", std::string(version())}}.dump()}};
@@ -67,13 +69,14 @@ checkpoint::StateMap state_map(const TrainState& state, const std::string& loade
   return map;
 }
 
-std::vector<std::string> saved_overrides(const checkpoint::StateMap& map) {
-  const auto at = map.find("overrides");
-  if (at == map.end()) return {};
+std::optional<std::vector<std::string>> saved_list(const checkpoint::StateMap& map,
+                                                   const std::string& part) {
+  const auto at = map.find(part);
+  if (at == map.end()) return std::nullopt;
   try {
     return parse_json(at->second).get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception& error) {
-    throw Error("checkpoint state 'overrides' cannot be read: {}", error.what());
+    throw Error("checkpoint state '{}' cannot be read: {}", part, json_reason(error.what()));
   }
 }
 

@@ -29,8 +29,10 @@ struct TrainState {
 checkpoint::StateMap state_map(const TrainState& state, const std::string& loader_state,
                                const TrainerConfig& config, const std::string& hf_config_json,
                                const std::vector<checkpoint::Adapter>& adapters);
-// Names of overrides that were active when `map` was saved. Throws Error where they cannot be read.
-std::vector<std::string> saved_overrides(const checkpoint::StateMap& map);
+// What was active when `map` was saved: names of "overrides", "converters" with their fields.
+// Nothing where `map` does not say. Throws Error where it cannot be read.
+std::optional<std::vector<std::string>> saved_list(const checkpoint::StateMap& map,
+                                                   const std::string& part);
 // Throws Error naming the part that cannot be read; an absent part leaves its fields alone.
 void read_state(const checkpoint::StateMap& map, TrainState& state);
 

@@ -17,7 +17,8 @@ struct TrainableRule : Config {
   void fields(Visitor& v) override;
 };
 
-// The last rule that matches the FQN decides; without one a parameter is trained.
+// The last rule that matches the FQN decides; without one a parameter is trained. The same holds
+// for a constant that follows the load of experts (Trace::balance).
 bool is_trainable(const std::vector<TrainableRule>& rules, const std::string& fqn);
 // Of a fused parameter only some parts are trained.
 bool is_partly_trainable(const std::vector<TrainableRule>& rules, const Parameter& parameter);

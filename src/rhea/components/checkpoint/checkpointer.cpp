@@ -18,6 +18,7 @@
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_reader.h"
 #include "rhea/components/checkpoint/step_writer.h"
+#include "rhea/components/safetensors/reader.h"
 
 namespace rhea::checkpoint {
 namespace {
@@ -121,11 +122,30 @@ struct Checkpointer::Impl {
     return absent;
   }
 
+  // Names of tensors alone would not say why a checkpoint does not fit.
+  void require_same_adapters(const StepReader& reader, Loaded::Source source) const {
+    const auto& stored = reader.manifest().tensors;
+    const bool has =
+        std::ranges::any_of(stored, [](const auto& entry) { return is_adapter(entry.first); });
+    if (has && key_map.adapters.empty())
+      throw Error(
+          "{0} was saved with LoRA adapters, and the model of this run has none; give it the "
+          "LoRAConverter of that run, or make a model with the adapters merged in: `rhea convert "
+          "--from {0} --to DIR`",
+          reader.path().string());
+    if (!has && !key_map.adapters.empty() && source == Loaded::Source::resumed)
+      throw Error(
+          "{0} was saved without LoRA adapters, and the model of this run has {1}; start a new run "
+          "from its weights: another dump_folder and --checkpoint.initial_load_path {0}",
+          fs::absolute(reader.path()).string(), key_map.adapters.size());
+  }
+
   Loaded load_native(const fs::path& path, std::span<const NamedTensor> tensors,
                      Loaded::Source source, bool only_model) {
     const Stopwatch watch;
     const StepReader reader(path);
     log_taken(reader, only_model);
+    require_same_adapters(reader, source);
     const bool stored_full = reader.manifest().kind == Manifest::Kind::full;
     const bool with_optimizer = !only_model && stored_full && !excluded("optimizer");
     std::vector<NamedTensor> targets(tensors.begin(), tensors.end());
@@ -169,6 +189,11 @@ struct Checkpointer::Impl {
   // Weights of the base model, and adapters where the folder holds these alone.
   Loaded load_published(const fs::path& path, std::span<const NamedTensor> tensors) {
     const bool only_adapters = is_peft_folder(path);
+    if (only_adapters && !safetensors::Weights::exist(folders.hf_assets_path))
+      throw Error(
+          "{} holds adapters alone; the weights of their base model are read from hf_assets_path, "
+          "and {} holds none",
+          path.string(), folders.hf_assets_path.string());
     Loaded loaded = load_hf(only_adapters ? folders.hf_assets_path : path, tensors);
     if (!only_adapters) {
       log_new_adapters(loaded.absent);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "rhea/components/train_step/train_step.h"
+#include "rhea/models/converters/freeze.h"
+#include "rhea/models/converters/lora.h"
 #include "rhea/models/qwen3/qwen3.h"
 
 namespace rhea::train_step {
@@ -24,7 +26,8 @@ std::vector<float> floats(const StateTensor& tensor) {
 
 class Balance : public testing::Test {
  protected:
-  explicit Balance(int64_t top_k = kTopK, const std::string& recompute = "none") {
+  explicit Balance(int64_t top_k = kTopK, const std::string& recompute = "none",
+                   const ModelConverter* converter = nullptr) {
     models::DecoderSizes sizes{.dim = 32,
                                .n_layers = 2,
                                .n_heads = 2,
@@ -40,8 +43,10 @@ class Balance : public testing::Test {
     options.accumulates = true;
     options.activation_checkpoint.mode = recompute;
     options.optimizer->param_groups = {ParamGroup()};
+    Slot<Config> model = models::qwen3::build(sizes, rope);
+    if (converter != nullptr) converter->convert(model, notes_);
     step_ =
-        std::make_unique<TrainStep>(build_step_graphs(models::qwen3::build(sizes, rope), options),
+        std::make_unique<TrainStep>(build_step_graphs(*model.as<nn::Decoder::Config>(), options),
                                     options.trace, exec::cpu::CompileOptions{}, pool_);
     step_->initialise(3);
     for (size_t t = 0; t < kTokens; ++t) {
@@ -75,6 +80,7 @@ class Balance : public testing::Test {
   std::unique_ptr<TrainStep> step_;
   std::vector<int32_t> tokens_, labels_, positions_;
   int64_t num_updates_ = 0;
+  std::vector<ConversionNote> notes_;
 };
 
 TEST_F(Balance, BiasesAreConstantsOfTheirLayers) {
@@ -134,6 +140,59 @@ TEST_F(Balance, PaddingIsNoLoad) {
   run_microbatch(&is_token);
   EXPECT_EQ(counts(0), before[0]);
   EXPECT_EQ(counts(1), before[1]);
+}
+
+// Adapters are trained on a base that stays as it is: the choice of experts by it too.
+class BalanceUnderLora : public Balance {
+ protected:
+  BalanceUnderLora() : Balance(kTopK, "none", &converter_) {}
+  inline static const LoRAConverter converter_{{.rank = 2}};
+};
+
+TEST_F(BalanceUnderLora, TheBiasStaysAndLoadIsCounted) {
+  ASSERT_EQ(step_->loads().size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    run_microbatch();
+    const Counts n = counts(1);
+    EXPECT_EQ(std::accumulate(n.begin(), n.end(), 0), kTokens * kTopK);
+    update();
+  }
+  const std::vector<float> zero(kExperts, 0);
+  EXPECT_EQ(bias(0), zero);
+  EXPECT_EQ(bias(1), zero);
+  ASSERT_FALSE(notes_.empty());
+  EXPECT_EQ(notes_.back().text,
+            "LoRA freezes the bias that balances the experts of 2 layer(s) with the rest of the "
+            "base model");
+}
+
+class BalanceHalfFrozen : public Balance {
+ protected:
+  BalanceHalfFrozen() : Balance(kTopK, "none", &converter_) {}
+  inline static const FreezeConverter converter_{{.fqns = {"layers.0.*"}}};
+};
+
+TEST_F(BalanceHalfFrozen, AFrozenLayerKeepsItsBias) {
+  run_microbatch();
+  ASSERT_NE(counts(1)[0], counts(1)[1]) << "the case moves nothing";
+  update();
+  const std::vector<float> zero(kExperts, 0);
+  EXPECT_EQ(bias(0), zero);
+  EXPECT_NE(bias(1), zero);
+}
+
+class BalanceFrozen : public Balance {
+ protected:
+  BalanceFrozen() : Balance(kTopK, "none", &converter_) {}
+  inline static const FreezeConverter converter_{{.fqns = {"*.expert_bias_E"}}};
+};
+
+TEST_F(BalanceFrozen, TheBiasIsATensorOfItsOwn) {
+  run_microbatch();
+  update();
+  EXPECT_EQ(bias(1), std::vector<float>(kExperts, 0));
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_EQ(notes_[0].text.substr(0, 10), "Froze 2 of");
 }
 
 class OneExpert : public Balance {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rhea/base/error.h"
@@ -123,13 +124,53 @@ TEST(LoRA, WhatItRefuses) {
   };
   EXPECT_EQ(error({.rank = 0}), "LoRA rank must be positive, got 0");
   EXPECT_EQ(error({.rank = -3}), "LoRA rank must be positive, got -3");
-  EXPECT_THAT(error({.alpha = 0}), HasSubstr("LoRA alpha must be positive, got 0.0"));
+  for (const auto& [alpha, text] :
+       {std::pair(0.0, "0.0"), {-1.0, "-1.0"}, {std::nan(""), "nan"}, {HUGE_VAL, "inf"}})
+    EXPECT_EQ(error({.alpha = alpha}),
+              std::string("LoRA alpha must be positive and finite, got ") + text);
+  for (const double alpha : {1e40, 1e-40})
+    EXPECT_THAT(error({.alpha = alpha}), HasSubstr("is outside of what float32 holds")) << alpha;
+  // Nothing of that size is ever asked for.
+  for (const int64_t rank : {int64_t{97}, int64_t{100000}, int64_t{1} << 60})
+    EXPECT_EQ(error({.rank = rank, .target_modules = {"lm_head", "wv"}}),
+              fmt::format("LoRA rank {} is above both sizes of "
+                          "layers.0.attention.qkv_linear.wv (32 x 32), so that its adapter would "
+                          "be larger than the layer; choose a rank of at most 32, or name other "
+                          "target_modules",
+                          rank));
+  EXPECT_THAT(error({.dropout = std::nan("")}), HasSubstr("LoRA dropout must be 0, got nan"));
   EXPECT_THAT(error({.dropout = 0.1}), HasSubstr("LoRA dropout must be 0, got 0.1"));
   EXPECT_EQ(error({.target_modules = {"q", "x"}}),
             "LoRA target_modules ['q', 'x'] did not match any Linear.Config in the model config "
             "tree.");
   EXPECT_THAT(error({.target_modules = {"lm_head"}}),
               HasSubstr("LoRAConverter converts none of the 15 linear layers"));
+}
+
+TEST(LoRA, ARankAboveOneSizeOfALayerIsAWarning) {
+  const auto spec = small_spec({LoRAConverter({.rank = 40, .target_modules = {"w1", "wq"}})});
+  ASSERT_EQ(spec.conversion_notes.size(), 3U);
+  EXPECT_TRUE(spec.conversion_notes[0].is_warning);
+  EXPECT_EQ(spec.conversion_notes[0].text,
+            "LoRA rank 40 is above the smaller size of 4 layer(s), where it adds parameters and "
+            "nothing else, such as layers.0.attention.qkv_linear.wq (64 x 32)");
+}
+
+TEST(Converters, AreMadeFromNothingByOneConstructor) {
+  EXPECT_EQ(Float8LinearConverter({}).recipe_name, "rowwise");
+  EXPECT_EQ(LoRAConverter({}).rank, 8);
+  EXPECT_TRUE(FreezeConverter({}).fqns.empty());
+}
+
+TEST(Converters, AreDescribedByNameAndFields) {
+  ModelSpec spec;
+  spec.converters = {Float8LinearConverter({.recipe_name = "tensorwise"}), lora({"wq"})};
+  EXPECT_THAT(
+      models::describe_converters(spec),
+      ElementsAre(R"(Float8LinearConverter {"recipe_name": "tensorwise", "filter_fqns": [], )"
+                  R"("emulate": false})",
+                  R"(LoRAConverter {"rank": 4, "alpha": 8.0, "target_modules": ["wq"], )"
+                  R"("dropout": 0.0})"));
 }
 
 TEST(LoRA, ConvertersApplyInTheirOrderAndOnce) {

@@ -185,7 +185,9 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
     graphs.constants = trace.constants();
     graphs.rope_specs = trace.rope_specs();
     for (const auto& balance : trace.balances()) {
-      graphs.balances.push_back({balance.bias, balance.coeff, balance.counts_E.dim(0)});
+      // A frozen bias moves by 0: the load of its experts is counted all the same.
+      const double coeff = nn::is_trainable(model.trainable, balance.bias) ? balance.coeff : 0;
+      graphs.balances.push_back({balance.bias, coeff, balance.counts_E.dim(0)});
       traced.output(load_name(balance.bias), balance.counts_E);
     }
     std::vector<Value> inputs;

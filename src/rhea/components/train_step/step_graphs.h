@@ -38,7 +38,7 @@ struct StepGraphs {
   // Constants that follow the load of experts (nn::Trace::balance).
   struct Balance {
     std::string bias;
-    double coeff = 0;
+    double coeff = 0;  // 0: the bias is frozen
     int64_t num_experts = 0;
   };
   std::vector<Balance> balances;

@@ -6,6 +6,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/config/glob.h"
+#include "rhea/config/json.h"
 #include "rhea/config/traverse.h"
 
 namespace rhea::models {
@@ -29,6 +30,13 @@ void apply_converters(ModelSpec& spec) {
 bool is_quantized(const ModelSpec& spec) {
   return std::ranges::any_of(spec.converters,
                              [](const auto& converter) { return converter->quantizes(); });
+}
+
+std::vector<std::string> describe_converters(const ModelSpec& spec) {
+  std::vector<std::string> texts;
+  for (const auto& converter : spec.converters)
+    texts.push_back(fmt::format("{} {}", converter->name(), config::to_json(*converter, -1)));
+  return texts;
 }
 
 nn::Decoder::Config& decoder_of(Slot<Config>& model, const ModelConverter& converter) {

@@ -17,6 +17,9 @@ void apply_converters(ModelSpec& spec);
 // Whether a converter of the spec computes products in another format.
 bool is_quantized(const ModelSpec& spec);
 
+// The spec's converters with their fields, in their order: LoRAConverter {"rank": 8, ...}.
+std::vector<std::string> describe_converters(const ModelSpec& spec);
+
 // The decoder in the slot that a converter is given. Throws Error naming the converter.
 nn::Decoder::Config& decoder_of(Slot<Config>& model, const ModelConverter& converter);
 

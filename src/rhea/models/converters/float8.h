@@ -1,5 +1,6 @@
 // Linear layers in 8-bit floating point.
 #pragma once
+#include <concepts>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,9 @@ struct Float8Options {
 // converts nothing an error.
 struct Float8LinearConverter : ModelConverter, Float8Options {
   Float8LinearConverter() = default;
-  explicit Float8LinearConverter(Float8Options options) : Float8Options(std::move(options)) {}
+  // A template, so that a compiler need not choose between this and a copy of {}.
+  template <std::same_as<Float8Options> Options = Float8Options>
+  explicit Float8LinearConverter(Options options) : Float8Options(std::move(options)) {}
 
   std::string name() const override { return "Float8LinearConverter"; }
   bool quantizes() const override { return true; }

@@ -13,19 +13,28 @@
 namespace rhea {
 namespace {
 
-// Parameters of the model, traced for one token.
-std::vector<nn::Parameter> parameters_of(const nn::Decoder::Config& model) {
+// What a step changes in the model, by a trace for one token.
+struct Changed {
+  std::vector<nn::Parameter> parameters;
+  std::vector<std::string> fqns;  // of their parts, and of biases that follow the load of experts
+};
+Changed changed_by_a_step(const nn::Decoder::Config& model) {
   ir::Graph graph;
-  nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
+  nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1, .counts_load = true});
   nn::logits(trace, model);
-  return trace.parameters();
+  Changed changed{trace.parameters(), {}};
+  for (const auto& parameter : changed.parameters)
+    for (const auto& part : parameter.parts) changed.fqns.push_back(part.fqn);
+  for (const auto& balance : trace.balances()) changed.fqns.push_back(balance.bias);
+  return changed;
 }
 
 // Projections of which some are frozen and some are not get a weight each.
-void split_mixed_projections(nn::Decoder::Config& model) {
+void split_mixed_projections(nn::Decoder::Config& model,
+                             const std::vector<nn::Parameter>& parameters) {
   const nn::DecoderNames& names = *model.names;
   const std::string_view dot = names.prefix.empty() ? "" : ".";
-  for (const auto& parameter : parameters_of(model)) {
+  for (const auto& parameter : parameters) {
     if (!nn::is_partly_trainable(model.trainable, parameter)) continue;
     for (size_t i = 0; i < model.layers.size(); ++i) {
       if (!parameter.fqn.starts_with(fmt::format("{}{}{}.{}.", names.prefix, dot, names.layers, i)))
@@ -53,9 +62,8 @@ std::vector<ConversionNote> unmatched(const char* field, const std::vector<std::
 
 void FreezeConverter::convert(Slot<Config>& slot, std::vector<ConversionNote>& notes) const {
   nn::Decoder::Config& model = models::decoder_of(slot, *this);
-  std::vector<std::string> parts;
-  for (const auto& parameter : parameters_of(model))
-    for (const auto& part : parameter.parts) parts.push_back(part.fqn);
+  const Changed changed = changed_by_a_step(model);
+  const std::vector<std::string>& parts = changed.fqns;
   for (const auto& [field, globs] : {std::pair{"fqns", &fqns}, std::pair{"except", &except}})
     for (auto& note : unmatched(field, *globs, parts)) notes.push_back(std::move(note));
 
@@ -80,7 +88,7 @@ void FreezeConverter::convert(Slot<Config>& slot, std::vector<ConversionNote>& n
         fmt::join(fqns, ", "), fmt::join(except, ", "), parts.size(), parts.front());
   for (const auto& glob : fqns) model.trainable.emplace_back(glob, false);
   for (const auto& glob : except) model.trainable.emplace_back(glob, true);
-  split_mixed_projections(model);
+  split_mixed_projections(model, changed.parameters);
   constexpr size_t kListed = 10;
   const size_t listed = std::min(kept.size(), kListed);
   notes.push_back(

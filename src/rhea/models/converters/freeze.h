@@ -1,5 +1,6 @@
 // Freezing: parameters that keep their values.
 #pragma once
+#include <concepts>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,11 +18,13 @@ struct FreezeOptions {
 };
 
 // What it matches gets no gradient and no optimizer state, is left out of the gradient's norm and
-// is stored as before. A glob that matches nothing is a warning, a converter that freezes nothing
-// an error.
+// is stored as before; so is a bias that balances experts, which the load of a step would move. A
+// glob that matches nothing is a warning, a converter that freezes nothing an error.
 struct FreezeConverter : ModelConverter, FreezeOptions {
   FreezeConverter() = default;
-  explicit FreezeConverter(FreezeOptions options) : FreezeOptions(std::move(options)) {}
+  // A template, so that a compiler need not choose between this and a copy of {}.
+  template <std::same_as<FreezeOptions> Options = FreezeOptions>
+  explicit FreezeConverter(Options options) : FreezeOptions(std::move(options)) {}
 
   std::string name() const override { return "FreezeConverter"; }
   void convert(Slot<Config>& model, std::vector<ConversionNote>& notes) const override;

@@ -1,5 +1,6 @@
 // LoRA: trains low-rank adapters beside frozen linear layers.
 #pragma once
+#include <concepts>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,12 +18,16 @@ struct LoRAOptions {
   double dropout = 0;
 };
 
-// y = W x + (alpha/rank) * B (A x). Everything but A and B is frozen, and a model behaves as before
-// until they have been trained. Names that match nothing are a warning; an Error where none does,
-// for a rank that is not positive and for dropout.
+// y = W x + (alpha/rank) * B (A x). Everything but A and B is frozen, a bias that balances experts
+// too, and a model behaves as before until they have been trained. Names that match nothing are a
+// warning, and so is a rank above one size of a layer; an Error where no name matches, for a rank
+// that is not positive or above both sizes of a layer, for alpha that is not positive and finite,
+// and for dropout.
 struct LoRAConverter : ModelConverter, LoRAOptions {
   LoRAConverter() = default;
-  explicit LoRAConverter(LoRAOptions options) : LoRAOptions(std::move(options)) {}
+  // A template, so that a compiler need not choose between this and a copy of {}.
+  template <std::same_as<LoRAOptions> Options = LoRAOptions>
+  explicit LoRAConverter(Options options) : LoRAOptions(std::move(options)) {}
 
   std::string name() const override { return "LoRAConverter"; }
   void convert(Slot<Config>& model, std::vector<ConversionNote>& notes) const override;
