@@ -105,8 +105,8 @@ void take_assets_and_check(const ConvertOptions& options, ConvertSource& source)
   }
   const auto published = config_of();
   const PublishedTensors asked_for(published.decoder);
-  if (source.is_hf_folder)
-    asked_for.compare(options.from);
+  if (!source.hf_folder.empty())
+    asked_for.compare(source.hf_folder);
   else
     asked_for.compare(source.tensors, options.from.string());
   check_tokenizer(options, source, published.decoder.vocab_size());
@@ -147,7 +147,7 @@ void convert(const ConvertOptions& options) {
   // A checkpoint's names and shapes come from a model, which is filled from published files.
   if (fs::is_directory(options.from)) {
     ConvertSource source = open_source(options);
-    if (source.is_hf_folder) {
+    if (source.hf_folder == options.from) {
       take_assets_and_check(options, source);
       return write_native(options, options.from, to);
     }

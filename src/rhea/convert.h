@@ -12,14 +12,16 @@
 namespace rhea {
 
 struct ConvertOptions {
-  // A Hugging Face folder, a step folder of `rhea train`, or a .gguf file.
+  // A Hugging Face folder, a step folder of `rhea train`, a .gguf file, or a folder of PEFT, whose
+  // adapters are merged into their base model.
   std::filesystem::path from;
   std::filesystem::path to;  // a folder that does not exist yet, or is empty
   enum class Format { hf, native };
   Format format = Format::hf;
   // Of floats; absent: as they are stored (of a GGUF file float32; of FP8 and MXFP4 bfloat16).
   std::optional<DType> export_dtype;
-  // Where config.json and tokenizer come from instead of `from`. They must be of the same model.
+  // Where config.json and tokenizer come from instead of `from`. They must be of the same model. Of
+  // adapters: the folder of the base model, if the one that they name is not at hand.
   std::filesystem::path hf_assets_path;
   checkpoint::ConfigSpelling spelling = checkpoint::ConfigSpelling::v5;
   uint64_t max_shard_bytes = 5'000'000'000;

@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -11,8 +12,10 @@
 #include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/hf_folder.h"
 #include "rhea/components/checkpoint/hf_rows.h"
+#include "rhea/components/checkpoint/peft.h"
 #include "rhea/components/checkpoint/quantized.h"
 #include "rhea/components/checkpoint/step_reader.h"
+#include "rhea/components/checkpoint/stored_weights.h"
 #include "rhea/components/gguf/published.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/models/flavor.h"
@@ -40,9 +43,9 @@ TensorSource whole(const safetensors::TensorSpec& spec,
 
 // --- a Hugging Face folder
 
-ConvertSource from_hf(const ConvertOptions& options) {
-  const auto weights = std::make_shared<const safetensors::Weights>(options.from);
-  const auto quantization = checkpoint::read_quantization(options.from);
+ConvertSource from_hf(const ConvertOptions& options, const fs::path& folder) {
+  const auto weights = std::make_shared<const safetensors::Weights>(folder);
+  const auto quantization = checkpoint::read_quantization(folder);
   ConvertSource source;
   std::set<std::string> scales;
   std::vector<std::pair<std::string, checkpoint::CodedTensor>> coded;
@@ -91,11 +94,55 @@ ConvertSource from_hf(const ConvertOptions& options) {
   if (num_quantized > 0)
     log::info("convert", "{} tensors are FP8 blocks or MXFP4 and will be converted.",
               num_quantized);
-  if (fs::exists(options.from / safetensors::kIndexName))
-    source.shards_like = safetensors::read_index(options.from / safetensors::kIndexName);
+  if (fs::exists(folder / safetensors::kIndexName))
+    source.shards_like = safetensors::read_index(folder / safetensors::kIndexName);
   source.keep = weights;
-  source.is_hf_folder = true;
-  source.take_files(options.from);
+  source.hf_folder = folder;
+  source.take_files(folder);
+  return source;
+}
+
+// --- adapters of PEFT, merged into the weights of their base model
+
+fs::path base_of(const ConvertOptions& options, const std::string& base_model) {
+  if (!options.hf_assets_path.empty()) return options.hf_assets_path;
+  if (fs::is_directory(base_model)) return base_model;
+  throw Error(
+      "{} holds LoRA adapters alone; name the folder of their base model{} with --hf_assets_path",
+      options.from.string(), base_model.empty() ? "" : fmt::format(" ('{}')", base_model));
+}
+
+ConvertSource from_adapters(const ConvertOptions& options) {
+  const auto adapters = std::make_shared<const checkpoint::PublishedAdapters>(
+      checkpoint::read_published_adapters(options.from));
+  const fs::path base = base_of(options, adapters->base_model);
+  ConvertSource source = from_hf(options, base);
+  const auto& entries = adapters->set.entries();
+  std::vector<std::string> weights;
+  for (const auto& entry : entries) weights.push_back(entry.adapter.module + ".weight");
+  const auto stored = std::make_shared<const checkpoint::StoredWeights>(base, weights);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const std::string name = stored->spelled(weights[i]);
+    const auto at = std::ranges::find(source.tensors, name,
+                                      [](const TensorSource& tensor) { return tensor.spec.name; });
+    const auto form = stored->find(weights[i]);
+    if (at == source.tensors.end() || !form)
+      throw Error("{} has an adapter of '{}', and {} holds no '{}'", options.from.string(),
+                  entries[i].adapter.module, base.string(), weights[i]);
+    checkpoint::require_fit(entries[i], form->shape);
+    at->write = [stored, adapters, form = *form, entry = entries[i],
+                 spec = at->spec](const Sink& sink) {
+      checkpoint::NamedTensor merged{spec.name, DType::f32, spec.shape};
+      std::vector<std::byte> bytes(static_cast<size_t>(merged.num_bytes()));
+      merged.data = bytes.data();
+      stored->read(form, DType::f32, bytes);
+      checkpoint::merge_adapter(entry, merged);
+      safetensors::write_converted(safetensors::ElementType::F32, bytes,
+                                   safetensors::same_dtype(spec.dtype).value(), sink);
+    };
+  }
+  log::info("convert", "Merging {} adapters of {} into the weights of {}.", entries.size(),
+            options.from.string(), base.string());
   return source;
 }
 
@@ -224,9 +271,10 @@ ConvertSource open_source(const ConvertOptions& options) {
     throw Error("{} is a file, but no GGUF file; name the folder of a model",
                 options.from.string());
   }
+  if (is_adapter_folder(options.from)) return from_adapters(options);
   if (safetensors::Weights::exist(options.from) &&
       !fs::exists(options.from / checkpoint::kManifestName))
-    return from_hf(options);
+    return from_hf(options, options.from);
   const ModelFolder files = find_model(options.from);
   if (!files.is_native) throw Error("{} has a config.json, but no weights", options.from.string());
   return from_native(options, files);

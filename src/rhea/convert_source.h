@@ -19,8 +19,9 @@ struct ConvertSource {
   std::map<std::string, std::string> files = {};
   std::string config_name;  // where config.json comes from, for messages
   std::map<std::string, std::string> shards_like = {};
-  // Weights in Hugging Face's files, which may spell or code what the model asks for otherwise.
-  bool is_hf_folder = false;
+  // Whose weights these are: of Hugging Face's files, which may spell or code what the model asks
+  // for otherwise. Empty for other inputs.
+  std::filesystem::path hf_folder = {};
   // The metadata of a GGUF file lacks fields that a published config.json has.
   bool is_gguf = false;
   std::shared_ptr<const void> keep = {};

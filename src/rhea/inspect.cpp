@@ -12,6 +12,7 @@
 #include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/text.h"
+#include "rhea/components/checkpoint/peft.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_reader.h"
 #include "rhea/components/gguf/published.h"
@@ -171,6 +172,23 @@ Report inspect_hf(const fs::path& folder) {
 
 // --- the other kinds
 
+Report inspect_adapters(const fs::path& folder) {
+  Report report;
+  const fs::path file = folder / checkpoint::kAdapterFile;
+  report.head.push_back(fmt::format("{}: LoRA adapters as PEFT stores them", folder.string()));
+  if (fs::exists(file)) add_file(safetensors::File(file), "", report);
+  try {
+    const auto adapters = checkpoint::read_published_adapters(folder);
+    const auto& first = adapters.set.entries().front().adapter;
+    report.head.push_back(fmt::format("adapters: {} of rank {}, alpha {}, base model '{}'",
+                                      adapters.set.entries().size(), first.rank, first.alpha,
+                                      adapters.base_model));
+  } catch (const Error& error) {
+    report.problems.push_back(error.what());
+  }
+  return report;
+}
+
 std::string value_text(const gguf::Value& value) {
   return std::visit(
       [](const auto& held) -> std::string {
@@ -248,6 +266,7 @@ Report inspect_any(const fs::path& path) {
   if (fs::is_regular_file(path)) return inspect_file(path);
   if (!fs::is_directory(path)) throw Error("{} is neither a file nor a folder", path.string());
   if (fs::exists(path / checkpoint::kManifestName)) return inspect_native(path);
+  if (is_adapter_folder(path)) return inspect_adapters(path);
   if (safetensors::Weights::exist(path)) return inspect_hf(path);
   find_model(path);  // says what was looked for
   throw Error("{} has a config.json, but no weights", path.string());

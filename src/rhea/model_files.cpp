@@ -11,6 +11,7 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/output_file.h"
 #include "rhea/components/checkpoint/manifest.h"
+#include "rhea/components/checkpoint/peft.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_reader.h"
 #include "rhea/components/gguf/file.h"
@@ -65,6 +66,11 @@ std::vector<int64_t> eos_ids(const fs::path& file) {
 
 }  // namespace
 
+bool is_adapter_folder(const fs::path& folder) {
+  return checkpoint::is_peft_folder(folder) && !fs::exists(folder / "config.json") &&
+         !fs::exists(folder / checkpoint::kManifestName);
+}
+
 ModelFolder find_model(const fs::path& folder) {
   const fs::path config = folder / "config.json";
   if (fs::exists(config))
@@ -73,6 +79,11 @@ ModelFolder find_model(const fs::path& folder) {
             .config_name = config.string(),
             .tokenizer = folder};
   if (fs::exists(folder / checkpoint::kManifestName)) return native_checkpoint(folder);
+  if (is_adapter_folder(folder))
+    throw Error(
+        "{0} holds LoRA adapters and no model; merge them into the model that they were trained "
+        "on, `rhea convert --from {0} --hf_assets_path BASE --to DIR`, and name DIR",
+        folder.string());
   if (fs::is_regular_file(folder))
     throw Error("{} is a file, not the folder of a model{}", folder.string(),
                 gguf::File::is_gguf(folder)

@@ -17,7 +17,11 @@ struct ModelFolder {
   std::filesystem::path tokenizer;
 };
 
-// Throws Error for a folder that is neither, naming the checkpoints below it where there are some.
+// A folder of PEFT: adapters without a model.
+bool is_adapter_folder(const std::filesystem::path& folder);
+
+// Throws Error for a folder that is neither, naming the checkpoints below it where there are some,
+// and what to do with adapters.
 ModelFolder find_model(const std::filesystem::path& folder);
 
 // check_output_file, and Error for a file in the folder of a model or checkpoint: it would replace

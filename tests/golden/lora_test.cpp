@@ -7,12 +7,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "rhea/base/json.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/convert.h"
+#include "rhea/inspect.h"
 #include "rhea/score.h"
 #include "tests/support/error_of.h"
 #include "tests/support/run.h"
@@ -204,6 +206,85 @@ TEST_P(Lora, OtherCommandsReadTheNativeCheckpoint) {
   const auto of_native = logits(native, "native.safetensors");
   EXPECT_EQ(of_native, logits(dump("merged"), "merged.safetensors"));
   EXPECT_NE(of_native, logits(model_, "base.safetensors"));
+}
+
+// A folder of PEFT with a base model at hand is a model for every command, by one conversion.
+TEST_P(Lora, APeftFolderIsMergedIntoItsBase) {
+  support::train(words("lora", {"--checkpoint.initial_load_path=" + adapters_.string()}),
+                 dump("run"));
+  const fs::path exported = dump("run") / "checkpoint/export/step-6";
+  convert({.from = exported, .to = dump("merged"), .hf_assets_path = model_});
+  convert({.from = exported, .to = dump("named")});  // adapter_config.json names the folder
+  convert({.from = dump("run") / "checkpoint/step-6", .to = dump("native")});
+  const safetensors::Weights merged(dump("merged")), named(dump("named")), native(dump("native"));
+  EXPECT_EQ(merged.names(), safetensors::Weights(model_).names());
+  for (const std::string& name : merged.names()) {
+    EXPECT_EQ(floats(merged.at(name)), floats(native.at(name))) << name;
+    EXPECT_EQ(floats(named.at(name)), floats(native.at(name))) << name;
+  }
+  convert({.from = exported, .to = dump("again"), .format = ConvertOptions::Format::native});
+  ThreadPool pool(2);
+  score({.model = dump("again"), .input = model_ / "golden.safetensors", .output = dump("a.st")},
+        pool);
+  score({.model = dump("native"), .input = model_ / "golden.safetensors", .output = dump("b.st")},
+        pool);
+  EXPECT_EQ(floats(File(dump("a.st")).at("logits")), floats(File(dump("b.st")).at("logits")));
+}
+
+// Where the adapters are no model, every command says what they are and what to do.
+TEST_P(Lora, APeftFolderAloneIsNoModel) {
+  ThreadPool pool(2);
+  const auto of_score = support::error_of([&] {
+    score({.model = adapters_, .input = model_ / "golden.safetensors", .output = dump("x")}, pool);
+  });
+  EXPECT_THAT(of_score, HasSubstr("holds LoRA adapters and no model"));
+  EXPECT_THAT(of_score, HasSubstr("`rhea convert --from " + adapters_.string()));
+  std::ostringstream shown;
+  EXPECT_TRUE(inspect({.path = adapters_}, shown)) << shown.str();
+  EXPECT_THAT(shown.str(), HasSubstr("LoRA adapters as PEFT stores them"));
+  EXPECT_THAT(shown.str(), HasSubstr("adapters: "));
+
+  const fs::path changed = temp_.path() / "changed";
+  fs::copy(adapters_, changed);
+  const auto good = nlohmann::json::parse(std::ifstream(adapters_ / "adapter_config.json"));
+  const auto refusal = [&](const char* field, const nlohmann::json& value) {
+    auto config = good;
+    config[field] = value;
+    std::ofstream(changed / "adapter_config.json") << config;
+    const fs::path to = dump("refused");
+    const auto message =
+        support::error_of([&] { convert({.from = changed, .to = to, .hf_assets_path = model_}); });
+    EXPECT_FALSE(fs::exists(to));
+    return message;
+  };
+  EXPECT_THAT(refusal("use_dora", true), HasSubstr("use_dora is true"));
+  EXPECT_THAT(refusal("use_rslora", true), HasSubstr("use_rslora is true"));
+  EXPECT_THAT(refusal("r", 3), HasSubstr("expected [3, in] and [out, 3]"));
+  EXPECT_THAT(refusal("r", 0), HasSubstr("r is 0, expected a whole number"));
+  EXPECT_THAT(refusal("fan_in_fan_out", !good.value("fan_in_fan_out", false)),
+              HasSubstr("is for a weight ["));
+  std::ofstream(changed / "adapter_config.json") << good;
+  fs::remove(changed / "adapter_model.safetensors");
+  std::ofstream(changed / "adapter_model.bin") << "pickle";
+  EXPECT_THAT(
+      support::error_of([&] { convert({.from = changed, .to = dump("y")}); }),
+      HasSubstr("has adapter_config.json, but no adapter_model.safetensors; its adapter_model.bin "
+                "is a Python program's state"));
+}
+
+TEST_P(Lora, AdaptersNeedTheWeightsOfTheirBase) {
+  const fs::path bare = temp_.path() / "bare";
+  fs::create_directory(bare);
+  fs::copy(model_ / "config.json", bare / "config.json");
+  EXPECT_THAT(support::error_of([&] {
+                support::train(
+                    support::with_option(
+                        words("lora", {"--checkpoint.initial_load_path=" + adapters_.string()}),
+                        "--hf_assets_path=" + bare.string()),
+                    dump("refused"));
+              }),
+              HasSubstr("holds adapters alone; the weights of their base model are read from "
+                        "hf_assets_path"));
 }
 
 TEST_P(Lora, ABaseModelIsNotGivenAdapters) {

@@ -11,7 +11,8 @@ int cmd_convert(Args args) {
   std::string format = "hf", dtype, spelling = "v5", shard_size = "5GB";
   CLI::App app("Weights, config and tokenizer of a model into another form", "rhea convert");
   app.add_option("--from", options.from,
-                 "Hugging Face folder, step-N folder of rhea train, or .gguf file")
+                 "Hugging Face folder, step-N folder of rhea train, .gguf file, or folder of PEFT, "
+                 "whose adapters are merged into their base model")
       ->required();
   app.add_option("--to", options.to, "folder to write; it must not exist yet, or be empty")
       ->required();
@@ -27,7 +28,7 @@ int cmd_convert(Args args) {
   app.add_option(
       "--hf_assets_path,--hf-assets-path", options.hf_assets_path,
       "folder of the same model whose config.json and tokenizer are taken instead of the "
-      "input's");
+      "input's; of adapters: of their base model");
   app.add_option("--config_spelling,--config-spelling", spelling,
                  "config.json as Transformers 4 or 5 writes it")
       ->check(CLI::IsMember({"v4", "v5"}))

@@ -1,5 +1,7 @@
 #include "rhea/components/checkpoint/adapters.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -26,17 +28,27 @@ std::vector<float> as_floats(const NamedTensor& tensor) {
 
 bool is_adapter(std::string_view name) { return name.ends_with(kA) || name.ends_with(kB); }
 
+std::string adapter_name(std::string_view module, bool is_a) {
+  return fmt::format("{}{}", module, is_a ? kA : kB);
+}
+
 AdapterSet::AdapterSet(std::span<const Adapter> adapters, std::span<const NamedTensor> tensors) {
   std::map<std::string_view, const NamedTensor*> by_name;
   for (const NamedTensor& tensor : tensors) by_name.emplace(tensor.name, &tensor);
   for (const Adapter& adapter : adapters) {
-    const auto find = [&](std::string_view end) {
-      const std::string name = fmt::format("{}{}", adapter.module, end);
+    const auto find = [&](bool is_a) {
+      const std::string name = adapter_name(adapter.module, is_a);
       const auto at = by_name.find(name);
       if (at == by_name.end()) throw Error("the adapter of '{}' lacks '{}'", adapter.module, name);
       return *at->second;
     };
-    entries_.push_back({adapter, find(kA), find(kB)});
+    Entry entry{adapter, find(true), find(false)};
+    if (entry.a.shape.size() != 2 || entry.b.shape.size() != 2 ||
+        entry.a.shape[0] != adapter.rank || entry.b.shape[1] != adapter.rank)
+      throw Error("the adapter of '{}' has A [{}] and B [{}], expected [{}, in] and [out, {}]",
+                  adapter.module, fmt::join(entry.a.shape, ", "), fmt::join(entry.b.shape, ", "),
+                  adapter.rank, adapter.rank);
+    entries_.push_back(std::move(entry));
   }
 }
 
@@ -48,21 +60,25 @@ std::optional<AdapterSet::Entry> AdapterSet::of_weight(std::string_view name) co
   return at == entries_.end() ? std::nullopt : std::optional(*at);
 }
 
+void require_fit(const AdapterSet::Entry& entry, std::span<const int64_t> weight_shape) {
+  std::vector<int64_t> shape = {entry.b.shape[0], entry.a.shape[1]};
+  if (entry.adapter.transposed) std::swap(shape[0], shape[1]);
+  if (!std::ranges::equal(weight_shape, shape))
+    throw Error("the adapter of '{}' is for a weight [{}], and the weight is [{}]",
+                entry.adapter.module, fmt::join(shape, ", "), fmt::join(weight_shape, ", "));
+}
+
 void merge_adapter(const AdapterSet::Entry& entry, const NamedTensor& weight) {
-  const int64_t rank = entry.a.shape[0], in = entry.a.shape[1], out = entry.b.shape[0];
+  require_fit(entry, weight.shape);
+  const int64_t rank = entry.adapter.rank, in = entry.a.shape[1];
   const bool transposed = entry.adapter.transposed;
-  const std::vector<int64_t> shape =
-      transposed ? std::vector<int64_t>{in, out} : std::vector<int64_t>{out, in};
-  if (weight.shape != shape || entry.b.shape[1] != rank)
-    throw Error("the adapter of '{}' is B [{}, {}] A [{}, {}], which does not fit its weight",
-                entry.adapter.module, out, entry.b.shape[1], rank, in);
   const std::vector<float> a = as_floats(entry.a), b = as_floats(entry.b);
   const auto scale =
       static_cast<float>(entry.adapter.alpha / static_cast<double>(entry.adapter.rank));
   const auto element = safetensors::element_type_of(weight.dtype);
   const int64_t item = dtype_size(weight.dtype);
   // A row of the stored weight at a time.
-  const int64_t rows = shape[0], columns = shape[1];
+  const int64_t rows = weight.shape[0], columns = weight.shape[1];
   std::vector<float> row(static_cast<size_t>(columns)), delta(static_cast<size_t>(columns));
   for (int64_t r = 0; r < rows; ++r) {
     std::ranges::fill(delta, 0.0F);

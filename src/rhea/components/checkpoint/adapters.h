@@ -17,10 +17,13 @@ namespace rhea::checkpoint {
 // True for the tensors of an adapter: <module>.lora_a.weight and <module>.lora_b.weight.
 bool is_adapter(std::string_view name);
 
+// Name of the matrix A (else B) of the adapter of `module`.
+std::string adapter_name(std::string_view module, bool is_a);
+
 // The adapters by the weight that each belongs to, with the memory of their two matrices.
 class AdapterSet {
  public:
-  // Throws Error where `tensors` lack a matrix of one of `adapters`.
+  // Throws Error where `tensors` lack a matrix of one of `adapters`, or have one of another rank.
   AdapterSet(std::span<const Adapter> adapters, std::span<const NamedTensor> tensors);
 
   struct Entry {
@@ -35,9 +38,12 @@ class AdapterSet {
   std::vector<Entry> entries_;
 };
 
+// Throws Error unless the matrices fit a weight of this shape: [out, in], or [in, out] when the
+// adapter says transposed.
+void require_fit(const AdapterSet::Entry& entry, std::span<const int64_t> weight_shape);
+
 // weight += alpha / rank * B A, summed in f32 and rounded once to the dtype of `weight`, which
-// holds [out, in], or [in, out] when the adapter says transposed. Throws Error for shapes that do
-// not fit.
+// require_fit() must accept.
 void merge_adapter(const AdapterSet::Entry& entry, const NamedTensor& weight);
 
 // The tensors of `adapters`, read whole into memory of their own.

@@ -9,12 +9,10 @@
 #include <set>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json.h"
-#include "rhea/base/mapped_file.h"
 #include "rhea/base/output_folder.h"
-#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/key_report.h"
+#include "rhea/components/checkpoint/peft_config.h"
 #include "rhea/components/checkpoint/step_folder.h"
 #include "rhea/components/checkpoint/step_writer.h"
 #include "rhea/components/safetensors/reader.h"
@@ -25,10 +23,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kWeight = ".weight";
+constexpr std::string_view kWeight = ".weight", kPeftPrefix = "base_model.model.",
+                           kPeftA = ".lora_A.weight", kPeftB = ".lora_B.weight";
 
-std::string peft_name(const std::string& module, const char* factor) {
-  return fmt::format("base_model.model.{}.{}.weight", module, factor);
+std::string peft_name(const std::string& module, std::string_view factor) {
+  return fmt::format("{}{}{}", kPeftPrefix, module, factor);
 }
 
 // Calls f(published row, row of `tensor`, bytes of a row): rows of B are rows of the weight.
@@ -86,8 +85,8 @@ std::vector<Factor> factors_of(const AdapterSet& adapters, const KeyMap& key_map
   std::vector<Factor> factors;
   for (const auto& entry : adapters.entries()) {
     HfPart part = published_module(entry, key_map);
-    factors.push_back({peft_name(part.name, "lora_A"), entry.a, {part.name, {}, {}}});
-    factors.push_back({peft_name(part.name, "lora_B"), entry.b, std::move(part)});
+    factors.push_back({peft_name(part.name, kPeftA), entry.a, {part.name, {}, {}}});
+    factors.push_back({peft_name(part.name, kPeftB), entry.b, std::move(part)});
   }
   return factors;
 }
@@ -126,41 +125,30 @@ json config_of(const AdapterSet& adapters, std::span<const NamedTensor> tensors,
 void check_config(const std::filesystem::path& folder, const Adapter& adapter,
                   const json& expected) {
   const auto file = folder / kAdapterConfigFile;
-  if (!std::filesystem::exists(file))
-    throw Error("{} has no {}, so the scale of its adapters is unknown", folder.string(),
-                kAdapterConfigFile);
-  const json config = parse_json_or_discard(read_file(file));
-  if (config.is_discarded()) throw Error("{}: not valid JSON", file.string());
-  if (!config.is_object()) throw Error("{}: expected a JSON object", file.string());
-  const auto number = [&](const char* name) {
-    const auto at = config.find(name);
-    if (at == config.end() || !at->is_number())
-      throw Error("{}: {} is absent or no number", file.string(), name);
-    return at->get<double>();
-  };
-  const double rank = number("r"), alpha = number("lora_alpha");
-  if (rank != static_cast<double>(adapter.rank) || alpha != adapter.alpha)
+  const json config = read_adapter_config(folder);
+  if (config["r"] != adapter.rank || config["lora_alpha"] != adapter.alpha)
     throw Error("{} has r {} and lora_alpha {}, the run's LoRAConverter has rank {} and alpha {}",
-                file.string(), rank, alpha, adapter.rank, adapter.alpha);
-  const auto is_nothing = [](const json& value) {
-    return value.is_null() || (value.is_structured() && value.empty()) || value == json(false);
-  };
-  for (const char* name :
-       {"peft_type", "bias", "fan_in_fan_out", "use_rslora", "use_dora", "rank_pattern",
-        "alpha_pattern", "modules_to_save", "layers_to_transform"}) {
-    const json found = config.value(name, json()), own = expected.value(name, json());
-    // An absent field has PEFT's default, which is what the run writes where it is a word.
-    if (found == own || (is_nothing(found) && is_nothing(own))) continue;
-    if (!config.contains(name) && own.is_string()) continue;
-    throw Error("{}: {} is {}, the adapters of the run need {}", file.string(), name, found.dump(),
-                own.dump());
-  }
+                file.string(), config["r"].dump(), config["lora_alpha"].dump(), adapter.rank,
+                adapter.alpha);
+  require_kind(file, config, expected);
+}
+
+// adapter_model.safetensors of the folder.
+safetensors::File open_adapters(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / kAdapterFile))
+    throw Error("{} has {}, but no {}{}", folder.string(), kAdapterConfigFile, kAdapterFile,
+                std::filesystem::exists(folder / "adapter_model.bin")
+                    ? "; its adapter_model.bin is a Python program's state, which is not read: "
+                      "save it as safetensors"
+                    : "");
+  return safetensors::File(folder / kAdapterFile);
 }
 
 }  // namespace
 
 bool is_peft_folder(const std::filesystem::path& path) {
-  return std::filesystem::exists(path / kAdapterFile);
+  return std::filesystem::exists(path / kAdapterFile) ||
+         std::filesystem::exists(path / kAdapterConfigFile);
 }
 
 void export_adapters(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
@@ -202,7 +190,7 @@ int64_t import_adapters(const std::filesystem::path& folder, std::span<const Nam
   const AdapterSet adapters(key_map.adapters, tensors);
   check_config(folder, adapters.entries().front().adapter,
                config_of(adapters, tensors, key_map, ""));
-  const safetensors::File file(folder / kAdapterFile);
+  const safetensors::File file = open_adapters(folder);
   KeyReport report;
   std::set<std::string> used;
   const auto factors = factors_of(adapters, key_map);
@@ -233,6 +221,44 @@ int64_t import_adapters(const std::filesystem::path& folder, std::span<const Nam
     });
   }
   return static_cast<int64_t>(factors.size());
+}
+
+PublishedAdapters read_published_adapters(const std::filesystem::path& folder) {
+  const json config = read_adapter_config(folder);
+  const auto own = [&](const char* name) { return config.value(name, json()); };
+  require_kind(folder / kAdapterConfigFile, config,
+               {{"peft_type", "LORA"},
+                {"bias", "none"},
+                {"fan_in_fan_out", own("fan_in_fan_out")},
+                // The file has the matrices of these layers, and no others.
+                {"layers_to_transform", own("layers_to_transform")}});
+  const safetensors::File file = open_adapters(folder);
+  std::vector<std::vector<float>> memory;
+  std::vector<NamedTensor> tensors;
+  std::set<std::string> modules;
+  for (const auto& view : file.tensors()) {
+    std::string_view module = view.name;
+    const bool is_a = module.ends_with(kPeftA);
+    if (!module.starts_with(kPeftPrefix) || !(is_a || module.ends_with(kPeftB)))
+      throw Error("{} holds '{}', which is no matrix of an adapter at a linear layer",
+                  file.path().string(), view.name);
+    module.remove_prefix(kPeftPrefix.size());
+    module.remove_suffix(kPeftA.size());
+    modules.emplace(module);
+    auto& values = memory.emplace_back(safetensors::read_vector<float>(view));
+    tensors.push_back(
+        {adapter_name(module, is_a), DType::f32, view.shape, static_cast<void*>(values.data())});
+  }
+  if (modules.empty()) throw Error("{} holds no adapters", file.path().string());
+  std::vector<Adapter> adapters;
+  for (const std::string& module : modules)
+    adapters.push_back({.module = module,
+                        .rank = config["r"],
+                        .alpha = config["lora_alpha"],
+                        .transposed = own("fan_in_fan_out") == json(true)});
+  AdapterSet set(adapters, tensors);
+  const json base = own("base_model_name_or_path");
+  return {std::move(memory), std::move(set), base.is_string() ? base.get<std::string>() : ""};
 }
 
 }  // namespace rhea::checkpoint

@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rhea/base/dtype.h"
+#include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/key_map.h"
 #include "rhea/components/checkpoint/named_tensor.h"
 
@@ -14,6 +16,7 @@ namespace rhea::checkpoint {
 inline constexpr const char* kAdapterFile = "adapter_model.safetensors";
 inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
 
+// True where one of the two files is there.
 bool is_peft_folder(const std::filesystem::path& path);
 
 // Writes the adapters among `tensors` as a folder that PEFT loads: adapter_model.safetensors,
@@ -27,5 +30,14 @@ void export_adapters(const std::filesystem::path& path, std::span<const NamedTen
 // rank or alpha than the run's.
 int64_t import_adapters(const std::filesystem::path& folder, std::span<const NamedTensor> tensors,
                         const KeyMap& key_map);
+
+// The adapters of such a folder under the published names of their modules, in f32.
+struct PublishedAdapters {
+  std::vector<std::vector<float>> memory;  // of the tensors of `set`
+  AdapterSet set;
+  std::string base_model;  // as the folder names it; may be a folder or a name of a hub, or empty
+};
+// Throws Error naming the file and what in it is not plain LoRA of linear layers.
+PublishedAdapters read_published_adapters(const std::filesystem::path& folder);
 
 }  // namespace rhea::checkpoint

@@ -1,0 +1,47 @@
+#include "rhea/components/checkpoint/peft_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "rhea/base/error.h"
+#include "rhea/base/mapped_file.h"
+#include "rhea/components/checkpoint/peft.h"
+
+namespace rhea::checkpoint {
+
+using nlohmann::json;
+
+json read_adapter_config(const std::filesystem::path& folder) {
+  const auto file = folder / kAdapterConfigFile;
+  if (!std::filesystem::exists(file))
+    throw Error("{} has no {}, so the scale of its adapters is unknown", folder.string(),
+                kAdapterConfigFile);
+  json config = json::parse(read_file(file), nullptr, false);
+  if (config.is_discarded()) throw Error("{}: not valid JSON", file.string());
+  if (!config.is_object()) throw Error("{}: expected a JSON object", file.string());
+  for (const char* name : {"r", "lora_alpha"}) {
+    const auto at = config.find(name);
+    if (at == config.end() || !at->is_number())
+      throw Error("{}: {} is absent or no number", file.string(), name);
+  }
+  if (!config["r"].is_number_integer() || config["r"] < 1)
+    throw Error("{}: r is {}, expected a whole number of at least 1", file.string(),
+                config["r"].dump());
+  return config;
+}
+
+void require_kind(const std::filesystem::path& file, const json& config, const json& expected) {
+  const auto is_nothing = [](const json& value) {
+    return value.is_null() || (value.is_structured() && value.empty()) || value == json(false);
+  };
+  for (const char* name :
+       {"peft_type", "bias", "fan_in_fan_out", "use_rslora", "use_dora", "rank_pattern",
+        "alpha_pattern", "modules_to_save", "layers_to_transform"}) {
+    const json found = config.value(name, json()), own = expected.value(name, json());
+    // An absent field has PEFT's default, which is what the run writes where it is a word.
+    if (found == own || (is_nothing(found) && is_nothing(own))) continue;
+    if (!config.contains(name) && own.is_string()) continue;
+    throw Error("{}: {} is {}, expected {} here", file.string(), name, found.dump(), own.dump());
+  }
+}
+
+}  // namespace rhea::checkpoint

@@ -1,0 +1,17 @@
+// adapter_config.json of PEFT: what kind of adapters a folder holds.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+
+namespace rhea::checkpoint {
+
+// The object, with a whole number r >= 1 and a number lora_alpha. Throws Error naming the file and
+// what is wrong.
+nlohmann::json read_adapter_config(const std::filesystem::path& folder);
+
+// Throws Error naming the first field by which the adapters of `config` compute something else than
+// those of `expected`, the config that would say the same of them. `file` is for the message.
+void require_kind(const std::filesystem::path& file, const nlohmann::json& config,
+                  const nlohmann::json& expected);
+
+}  // namespace rhea::checkpoint
