@@ -258,7 +258,7 @@ TEST_P(Lora, APeftFolderAloneIsNoModel) {
     return message;
   };
   EXPECT_THAT(refusal("use_dora", true), HasSubstr("use_dora is true"));
-  EXPECT_THAT(refusal("use_rslora", true), HasSubstr("use_rslora is true"));
+  EXPECT_THAT(refusal("rank_pattern", {{"layers.[01].q", 4}}), HasSubstr("a regular expression"));
   EXPECT_THAT(refusal("r", 3), HasSubstr("expected [3, in] and [out, 3]"));
   EXPECT_THAT(refusal("r", 0), HasSubstr("r is 0, expected a whole number"));
   EXPECT_THAT(refusal("fan_in_fan_out", !good.value("fan_in_fan_out", false)),
@@ -270,6 +270,43 @@ TEST_P(Lora, APeftFolderAloneIsNoModel) {
       support::error_of([&] { convert({.from = changed, .to = dump("y")}); }),
       HasSubstr("has adapter_config.json, but no adapter_model.safetensors; its adapter_model.bin "
                 "is a Python program's state"));
+}
+
+// Ranks and alphas by module, and alpha / sqrt(rank): other words of PEFT for the same adapters.
+TEST_P(Lora, PatternsAndRsloraScaleAsPeftSays) {
+  const fs::path changed = temp_.path() / "changed";
+  fs::copy(adapters_, changed);
+  auto config = nlohmann::json::parse(std::ifstream(adapters_ / "adapter_config.json"));
+  const auto merge = [&](const fs::path& from, const char* to) {
+    convert({.from = from, .to = dump(to), .hf_assets_path = model_});
+    return dump(to);
+  };
+  const auto write = [&] { std::ofstream(changed / "adapter_config.json") << config; };
+  const safetensors::Weights plain(merge(adapters_, "plain")), base(model_);
+  const int64_t rank = config["r"];
+  const std::string first = config["target_modules"][0];
+  config["r"] = 1;
+  for (const auto& end : config["target_modules"])
+    config["rank_pattern"][end.get<std::string>()] = rank;
+  config["alpha_pattern"][first] = 3 * config["lora_alpha"].get<double>();
+  write();
+  const safetensors::Weights patterns(merge(changed, "patterns"));
+  config["alpha_pattern"] = nlohmann::json::object();
+  config["use_rslora"] = true;
+  write();
+  const safetensors::Weights rslora(merge(changed, "rslora"));
+  for (const std::string& name : plain.names()) {
+    const auto from = floats(base.at(name)), once = floats(plain.at(name));
+    const bool of_first = name.ends_with(first + ".weight");
+    std::vector<float> by_pattern = once, by_root = once;
+    for (size_t i = 0; i < from.size(); ++i) {
+      const float delta = once[i] - from[i];
+      if (of_first) by_pattern[i] = from[i] + 3 * delta;
+      by_root[i] = from[i] + std::sqrt(static_cast<float>(rank)) * delta;
+    }
+    expect_near(floats(patterns.at(name)), by_pattern, 1e-6, name);
+    expect_near(floats(rslora.at(name)), by_root, 1e-6, name);
+  }
 }
 
 TEST_P(Lora, AdaptersNeedTheWeightsOfTheirBase) {
@@ -312,6 +349,9 @@ TEST_P(Lora, AdaptersOfAnotherKindAreRefusedByTheFieldThatSaysSo) {
       {"alpha_pattern", {{"q_proj", 1}}},
       {"modules_to_save", {"lm_head"}},
       {"layers_to_transform", {0}},
+      {"lora_bias", true},
+      {"layer_replication", {{0, 1}}},
+      {"target_parameters", {"mlp.experts.gate_up_proj"}},
       {"r", 3},
       {"lora_alpha", "16"}};
   for (const auto& [field, value] : kFields) {

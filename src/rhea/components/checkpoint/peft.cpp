@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -226,10 +227,14 @@ int64_t import_adapters(const std::filesystem::path& folder, std::span<const Nam
 PublishedAdapters read_published_adapters(const std::filesystem::path& folder) {
   const json config = read_adapter_config(folder);
   const auto own = [&](const char* name) { return config.value(name, json()); };
-  require_kind(folder / kAdapterConfigFile, config,
+  const auto config_file = folder / kAdapterConfigFile;
+  require_kind(config_file, config,
                {{"peft_type", "LORA"},
                 {"bias", "none"},
                 {"fan_in_fan_out", own("fan_in_fan_out")},
+                {"use_rslora", own("use_rslora")},
+                {"rank_pattern", own("rank_pattern")},
+                {"alpha_pattern", own("alpha_pattern")},
                 // The file has the matrices of these layers, and no others.
                 {"layers_to_transform", own("layers_to_transform")}});
   const safetensors::File file = open_adapters(folder);
@@ -251,11 +256,17 @@ PublishedAdapters read_published_adapters(const std::filesystem::path& folder) {
   }
   if (modules.empty()) throw Error("{} holds no adapters", file.path().string());
   std::vector<Adapter> adapters;
-  for (const std::string& module : modules)
+  for (const std::string& module : modules) {
+    const auto number = [&](const char* name, const char* pattern) {
+      return pattern_value(config_file, config, pattern, module, config[name].get<double>());
+    };
+    const double rank = number("r", "rank_pattern"), alpha = number("lora_alpha", "alpha_pattern");
     adapters.push_back({.module = module,
-                        .rank = config["r"],
-                        .alpha = config["lora_alpha"],
+                        .rank = static_cast<int64_t>(rank),
+                        // use_rslora: the adapter counts alpha / sqrt(rank).
+                        .alpha = own("use_rslora") == json(true) ? alpha * std::sqrt(rank) : alpha,
                         .transposed = own("fan_in_fan_out") == json(true)});
+  }
   AdapterSet set(adapters, tensors);
   const json base = own("base_model_name_or_path");
   return {std::move(memory), std::move(set), base.is_string() ? base.get<std::string>() : ""};

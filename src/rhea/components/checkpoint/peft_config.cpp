@@ -1,6 +1,8 @@
 #include "rhea/components/checkpoint/peft_config.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
@@ -35,13 +37,37 @@ void require_kind(const std::filesystem::path& file, const json& config, const j
   };
   for (const char* name :
        {"peft_type", "bias", "fan_in_fan_out", "use_rslora", "use_dora", "rank_pattern",
-        "alpha_pattern", "modules_to_save", "layers_to_transform"}) {
+        "alpha_pattern", "modules_to_save", "layers_to_transform", "lora_bias", "use_qalora",
+        "layer_replication", "target_parameters", "trainable_token_indices",
+        "alora_invocation_tokens"}) {
     const json found = config.value(name, json()), own = expected.value(name, json());
     // An absent field has PEFT's default, which is what the run writes where it is a word.
     if (found == own || (is_nothing(found) && is_nothing(own))) continue;
     if (!config.contains(name) && own.is_string()) continue;
     throw Error("{}: {} is {}, expected {} here", file.string(), name, found.dump(), own.dump());
   }
+}
+
+double pattern_value(const std::filesystem::path& file, const json& config, const char* field,
+                     std::string_view module, double otherwise) {
+  const json patterns = config.value(field, json());
+  std::optional<double> found;
+  for (const auto& [key, value] : patterns.items()) {
+    if (key.find_first_of("^$*+?()[]{}|\\") != std::string::npos)
+      throw Error("{}: the key '{}' of {} is a regular expression; expected the end of a name",
+                  file.string(), key, field);
+    if (!value.is_number())
+      throw Error("{}: {} of '{}' is {}, expected a number", file.string(), field, key,
+                  value.dump());
+    const bool matches =
+        module == key || (module.ends_with(key) && module[module.size() - key.size() - 1] == '.');
+    if (!matches) continue;
+    if (found && *found != value.get<double>())
+      throw Error("{}: {} says both {} and {} of {}", file.string(), field, *found, value.dump(),
+                  module);
+    found = value.get<double>();
+  }
+  return found.value_or(otherwise);
 }
 
 }  // namespace rhea::checkpoint
