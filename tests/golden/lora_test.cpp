@@ -263,6 +263,15 @@ TEST_P(Lora, APeftFolderAloneIsNoModel) {
   EXPECT_THAT(refusal("r", 0), HasSubstr("r is 0, expected a whole number"));
   EXPECT_THAT(refusal("fan_in_fan_out", !good.value("fan_in_fan_out", false)),
               HasSubstr("is for a weight ["));
+  for (const auto& [text, said] : {std::pair<std::string, const char*>("", "is empty"),
+                                   {"[1]", "expected a JSON object"},
+                                   {"{\"r\": 8,", "not valid JSON"},
+                                   {std::string(100000, '['), "nested more than"}}) {
+    std::ofstream(changed / "adapter_config.json") << text;
+    EXPECT_THAT(support::error_of(
+                    [&] { convert({.from = changed, .to = dump("z"), .hf_assets_path = model_}); }),
+                HasSubstr(said));
+  }
   std::ofstream(changed / "adapter_config.json") << good;
   fs::remove(changed / "adapter_model.safetensors");
   std::ofstream(changed / "adapter_model.bin") << "pickle";

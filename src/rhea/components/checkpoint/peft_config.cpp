@@ -5,6 +5,7 @@
 #include <string>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json_depth.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/peft.h"
 
@@ -17,7 +18,9 @@ json read_adapter_config(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(file))
     throw Error("{} has no {}, so the scale of its adapters is unknown", folder.string(),
                 kAdapterConfigFile);
-  json config = json::parse(read_file(file), nullptr, false);
+  const std::string text = read_file(file);
+  check_json_depth(text, file.string());
+  json config = json::parse(text, nullptr, false);
   if (config.is_discarded()) throw Error("{}: not valid JSON", file.string());
   if (!config.is_object()) throw Error("{}: expected a JSON object", file.string());
   for (const char* name : {"r", "lora_alpha"}) {
