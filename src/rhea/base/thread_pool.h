@@ -21,8 +21,8 @@ class ThreadPool {
 
   // Runs f(begin, end, worker) over disjoint ranges that cover [0, count). Each worker starts with
   // a contiguous share and then steals items from others. `grain` items are taken at a time.
-  // Returns when all are done. The first exception of an item is rethrown here. Not reentrant: an
-  // item must not call parallel_for of the same pool.
+  // Returns when all are done. The first exception of an item is rethrown here; items that had not
+  // begun by then are skipped. Not reentrant: an item must not call parallel_for of the same pool.
   using Body = std::function<void(int64_t begin, int64_t end, int worker)>;
   void parallel_for(int64_t count, const Body& f, int64_t grain = 1);
 
