@@ -246,7 +246,7 @@ TEST_P(Lora, APeftFolderAloneIsNoModel) {
 
   const fs::path changed = temp_.path() / "changed";
   fs::copy(adapters_, changed);
-  const auto good = nlohmann::json::parse(std::ifstream(adapters_ / "adapter_config.json"));
+  const auto good = parse_json(read_file(adapters_ / "adapter_config.json"));
   const auto refusal = [&](const char* field, const nlohmann::json& value) {
     auto config = good;
     config[field] = value;
@@ -285,7 +285,7 @@ TEST_P(Lora, APeftFolderAloneIsNoModel) {
 TEST_P(Lora, PatternsAndRsloraScaleAsPeftSays) {
   const fs::path changed = temp_.path() / "changed";
   fs::copy(adapters_, changed);
-  auto config = nlohmann::json::parse(std::ifstream(adapters_ / "adapter_config.json"));
+  auto config = parse_json(read_file(adapters_ / "adapter_config.json"));
   const auto merge = [&](const fs::path& from, const char* to) {
     convert({.from = from, .to = dump(to), .hf_assets_path = model_});
     return dump(to);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json_depth.h"
+#include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/peft.h"
 
@@ -20,7 +20,7 @@ json read_adapter_config(const std::filesystem::path& folder) {
                 kAdapterConfigFile);
   const std::string text = read_file(file);
   check_json_depth(text, file.string());
-  json config = json::parse(text, nullptr, false);
+  json config = parse_json_or_discard(text);
   if (config.is_discarded()) throw Error("{}: not valid JSON", file.string());
   if (!config.is_object()) throw Error("{}: expected a JSON object", file.string());
   for (const char* name : {"r", "lora_alpha"}) {
