@@ -78,6 +78,8 @@ TEST(Check, ARightKernelPassesAndItsRefusalsAreTold) {
   add_kernel("swiglu", "mine", only_f32, right_swiglu);
   const auto [good, text] = check(small());
   EXPECT_TRUE(good) << text;
+  EXPECT_THAT(text, HasSubstr("kernel mine: the run computes in bf16, where it runs no node: "
+                              "f32 only"));
   EXPECT_THAT(
       text, AllOf(HasSubstr("kernels of mine.cpp for swiglu: the contract"),
                   HasSubstr("kernels for swiglu in the run's graphs: mine of mine.cpp"),

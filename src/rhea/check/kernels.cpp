@@ -10,6 +10,7 @@
 #include "rhea/check/subjects.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/table.h"
+#include "rhea/trainer_options.h"
 
 namespace rhea::check {
 namespace {
@@ -34,6 +35,7 @@ std::string types_of(const ir::Graph& graph, const ir::Node& node) {
 // What became of an added kernel in the graphs of the run.
 struct Fate {
   const ops::AddedKernel* added;
+  bool in_dtype_of_run = false;
   bool run_uses = false;  // it ran a node of the run's own batch, and was compared there
   std::vector<std::string> refusals;  // each reason once
 
@@ -44,8 +46,8 @@ struct Fate {
 
 class KernelCheck {
  public:
-  KernelCheck(const ir::OpDef& op, ThreadPool& pool, Report& report)
-      : op_(op), pool_(pool), report_(report) {
+  KernelCheck(const ir::OpDef& op, DType dtype_of_run, ThreadPool& pool, Report& report)
+      : op_(op), dtype_of_run_(dtype_of_run), pool_(pool), report_(report) {
     for (const ops::AddedKernel& added : ops::added_kernels(op)) fates_.push_back({&added});
   }
 
@@ -75,8 +77,14 @@ class KernelCheck {
   // After all settings: a kernel that nothing ran did not pass.
   void judge() const {
     for (const Fate& fate : fates_) {
-      if (fate.run_uses) continue;
       const ir::CpuKernel& kernel = fate.added->kernel;
+      if (fate.run_uses) {
+        if (!fate.in_dtype_of_run)
+          report_.note(fmt::format("kernel {}: the run computes in {}, where it runs no node: {}",
+                                   kernel.name, dtype_name(dtype_of_run_),
+                                   fmt::join(fate.refusals, "; ")));
+        continue;
+      }
       if (met_) {
         report_.not_checked(fmt::format(
             "kernel {} of {}: no node of the run's batch runs it, so the run does not use it: {}",
@@ -154,9 +162,11 @@ class KernelCheck {
                                       fate.added->kernel.name,
                                       fmt::join(answer->other_kernels, ", ")));
     fate.run_uses |= setting.of_run;
+    fate.in_dtype_of_run |= setting.of_run && setting.dtype == dtype_of_run_;
   }
 
   const ir::OpDef& op_;
+  DType dtype_of_run_;
   ThreadPool& pool_;
   Report& report_;
   std::vector<Fate> fates_;
@@ -179,7 +189,7 @@ size_t check_kernels(const TrainerConfig& config, ThreadPool& pool, Report& repo
       names.push_back(fmt::format("{} of {}", added.kernel.name, added.origin));
     report.subject(
         fmt::format("kernels for {} in the run's graphs: {}", op->name, fmt::join(names, ", ")));
-    KernelCheck kernel(*op, pool, report);
+    KernelCheck kernel(*op, step_options(config).trace.compute_dtype, pool, report);
     for (const Setting& setting : settings_of(config)) {
       std::optional<train_step::StepGraphs> graphs;
       try {
