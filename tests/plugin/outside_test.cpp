@@ -99,12 +99,12 @@ TEST_F(Outside, EveryMistakeIsAnErrorThatNamesWhereItIs) {
   }
 }
 
-TEST_F(Outside, TheChoiceOfAnOutsideRowsKernelIsSaidLikeThatOfAnAddedOne) {
-  const std::string used = plan("plan is right").output;
-  EXPECT_EQ(count(used, "my_twice(f32[32,256] -> f32[32,256]): kernel my_kernel of "), 1) << used;
-  EXPECT_THAT(used, HasSubstr("broken.cpp is used"));
+TEST_F(Outside, TheRefusalOfAnOutsideRowsKernelIsSaidOnceForItsTypes) {
   const std::string refused = plan("accepts refuses").output;
+  EXPECT_EQ(count(refused, "my_twice(f32[32,256] -> f32[32,256]): kernel my_kernel of "), 1)
+      << refused;
   EXPECT_THAT(refused, HasSubstr("broken.cpp refused: not today"));
+  EXPECT_EQ(count(plan("plan is right").output, "kernel my_kernel of "), 0);
 }
 
 }  // namespace

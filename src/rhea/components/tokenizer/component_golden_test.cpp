@@ -19,7 +19,7 @@ using nlohmann::json;
 
 const json& goldens() {
   static const json file =
-      parse_json(read_file(RHEA_SOURCE_DIR "/tests/data/golden/tokenizer/components.json"));
+      rhea::parse_json(read_file(RHEA_SOURCE_DIR "/tests/data/golden/tokenizer/components.json"));
   return file;
 }
 

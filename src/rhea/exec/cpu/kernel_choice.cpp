@@ -90,8 +90,10 @@ std::shared_ptr<KernelChoice> KernelChooser::choose_new(const ir::Graph& graph,
   choice->cost = ops::cost_of(op, {&graph, &node});
   std::string refusals;
   bool taken = false;
-  // Takes the kernel, or notes why not. What becomes of a kernel from outside is always said.
-  const auto consider = [&](const ir::CpuKernel& kernel, std::string_view origin) {
+  const std::string_view row_origin = ops::origin_of(*node.op);
+  // Takes the kernel, or notes why not. A kernel from outside that refuses is always told of, and
+  // one that comes before those of the op's row also when it is taken.
+  const auto consider = [&](const ir::CpuKernel& kernel, std::string_view origin, bool is_added) {
     const std::string why = ops::refusal(kernel, op, isa_, {&graph, &node});
     taken = why.empty();
     if (taken) {
@@ -100,7 +102,8 @@ std::shared_ptr<KernelChoice> KernelChooser::choose_new(const ir::Graph& graph,
     } else {
       refusals += fmt::format("{}{} refused: {}", refusals.empty() ? "" : "; ", kernel.name, why);
     }
-    if (!origin.empty() && origin != ops::kInTree)
+    const bool is_outside = !origin.empty() && origin != ops::kInTree;
+    if (is_outside && (is_added || !taken))
       log_outside(fmt::format("{}({}): kernel {} of {} {}", node.op->name, choice->types,
                               kernel.name, origin, taken ? "is used" : "refused: " + why));
     else if (log_ && !taken)
@@ -109,12 +112,11 @@ std::shared_ptr<KernelChoice> KernelChooser::choose_new(const ir::Graph& graph,
   };
   if (added_kernels_) {
     for (const ops::AddedKernel& added : ops::added_kernels(*node.op)) {
-      if (!taken) consider(added.kernel, added.origin);
+      if (!taken) consider(added.kernel, added.origin, true);
     }
   }
-  const std::string_view origin = ops::origin_of(*node.op);
   for (const ir::CpuKernel& kernel : node.op->cpu) {
-    if (!taken) consider(kernel, origin);
+    if (!taken) consider(kernel, row_origin, false);
   }
   if (!taken) {
     if (node.op->decompose) return nullptr;
