@@ -162,7 +162,8 @@ Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t nu
 
 Value plain_head_weight(Trace& trace, const Decoder::Config& model) {
   const auto& replaced = model.lm_head->replaced;
-  const bool is_plain = typeid(model.lm_head->base_layer()) == typeid(Linear::Config);
+  const Linear::Config& base = model.lm_head->base_layer();
+  const bool is_plain = typeid(base) == typeid(Linear::Config);
   if (!replaced) return is_plain || model.tie_word_embeddings ? model.head_weight(trace) : Value();
   if (model.tie_word_embeddings)
     throw Error(

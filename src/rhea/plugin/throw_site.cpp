@@ -171,10 +171,15 @@ std::string with_throw_site(const std::exception& error) {
 
 }  // namespace rhea::plugin
 
-// The declaration is the one that GCC has built in.
-extern "C" [[noreturn, gnu::visibility("default")]] void __cxa_throw(void* exception, void* type,
-                                                                     void (*destroy)(void*)) {
-  using Function = void (*)(void*, void*, void (*)(void*));
+#if defined(__clang__)
+using ThrownType = std::type_info;  // as <cxxabi.h> declares the function
+#else
+using ThrownType = void;  // as GCC has it built in
+#endif
+extern "C" [[gnu::noreturn, gnu::visibility("default")]] void __cxa_throw(void* exception,
+                                                                          ThrownType* type,
+                                                                          void (*destroy)(void*)) {
+  using Function = void (*)(void*, ThrownType*, void (*)(void*));
   static const auto next = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "__cxa_throw"));
   if (rhea::plugin::watch().on) rhea::plugin::remember(exception);
   next(exception, type, destroy);
