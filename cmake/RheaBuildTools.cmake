@@ -2,7 +2,7 @@
 find_program(RHEA_CCACHE ccache)
 if(RHEA_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   # Without these ccache keeps nothing that was compiled with a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${RHEA_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${RHEA_CCACHE})
 endif()
 
 include(CheckLinkerFlag)
