@@ -101,3 +101,13 @@ if(RHEA_BUILD_TESTS)
   target_link_libraries(rhea_precompiled_for_tests PRIVATE fmt::fmt GTest::gmock GTest::gtest_main rhea_options)
   target_precompile_headers(rhea_precompiled_for_tests PRIVATE ${precompiled} <gmock/gmock.h> <gtest/gtest.h>)
 endif()
+
+# What ccache takes a precompiled header for: everything that its content depends on. Call it when the packages are found.
+function(rhea_name_precompiled)
+  get_target_property(options rhea_options INTERFACE_COMPILE_OPTIONS)
+  foreach(target rhea_precompiled rhea_precompiled_for_tests)
+    file(CONFIGURE OUTPUT CMakeFiles/${target}.dir/cmake_pch.hxx.gch.sum CONTENT "${target} ${precompiled} ${options} \
+${CMAKE_CXX_FLAGS} ${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS_RELEASE} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} \
+${CMAKE_SYSTEM_PROCESSOR} fmt ${fmt_VERSION} gtest ${GTest_VERSION}\n")
+  endforeach()
+endfunction()
