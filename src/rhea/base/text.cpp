@@ -42,19 +42,24 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string printable(std::string_view message) {
-  constexpr size_t kLongest = 12'000, kHead = 8'000, kTail = 2'000;
+  constexpr size_t kLongest = 12'000, kHead = 8'000, kTail = 2'000;  // bytes of a line
   std::string text;
-  for (size_t i = 0; i < message.size(); ++i) {
-    if (i == kHead && message.size() > kLongest) {
-      const size_t left_out = message.size() - kHead - kTail;
-      text += fmt::format(" [... {} bytes ...] ", left_out);
-      i += left_out;
+  for (size_t begin = 0; begin < message.size();) {
+    const size_t end = std::min(message.find('\n', begin), message.size());
+    for (size_t i = begin; i < end; ++i) {
+      if (i == begin + kHead && end - begin > kLongest) {
+        const size_t left_out = end - begin - kHead - kTail;
+        text += fmt::format(" [... {} bytes ...] ", left_out);
+        i += left_out;
+      }
+      const auto c = static_cast<unsigned char>(message[i]);
+      if (c < 0x20 || c == 0x7f)
+        text += fmt::format("\\x{:02x}", c);
+      else
+        text += message[i];
     }
-    const auto c = static_cast<unsigned char>(message[i]);
-    if ((c < 0x20 && c != '\n') || c == 0x7f)
-      text += fmt::format("\\x{:02x}", c);
-    else
-      text += message[i];
+    if (end < message.size()) text += '\n';
+    begin = end + 1;
   }
   return text;
 }

@@ -17,7 +17,7 @@ std::string lower_case(std::string_view text);
 size_t edit_distance(std::string_view a, std::string_view b);
 
 // A message as it may go to a terminal: control characters other than line ends become \xNN, and
-// the middle of what is longer than any message should be is left out.
+// the middle of a line longer than any should be is left out.
 std::string printable(std::string_view message);
 
 }  // namespace rhea

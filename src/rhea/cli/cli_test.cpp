@@ -108,6 +108,9 @@ TEST(Guarded, MessagesAreMadePrintable) {
   EXPECT_THAT(long_message, testing::StartsWith("rhea: error: begin xxx"));
   EXPECT_THAT(long_message, HasSubstr("[... 4990010 bytes ...]"));
   EXPECT_THAT(long_message, testing::EndsWith("xxx end\n"));
+  std::string list = "does not fit:";
+  for (int i = 0; i < 2000; ++i) list += fmt::format("\n  model.layers.{}.up_proj.weight", i);
+  EXPECT_EQ(said(list), "rhea: error: " + list + "\n") << "every line of a list";
 }
 
 TEST(Machine, ReadsKernelFormats) {

@@ -1,7 +1,6 @@
 // The message of a strict comparison.
 #include "rhea/components/checkpoint/key_report.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "rhea/base/error.h"
@@ -9,13 +8,10 @@
 namespace rhea::checkpoint {
 namespace {
 
-constexpr size_t kMaxListed = 20;
-
 std::string section(std::string_view title, const std::vector<std::string>& keys) {
   if (keys.empty()) return "";
   std::string text = fmt::format("\n  {} ({}):", title, keys.size());
-  for (size_t i = 0; i < std::min(keys.size(), kMaxListed); ++i) text += "\n    " + keys[i];
-  if (keys.size() > kMaxListed) text += fmt::format("\n    and {} more", keys.size() - kMaxListed);
+  for (const std::string& key : keys) text += "\n    " + key;
   return text;
 }
 

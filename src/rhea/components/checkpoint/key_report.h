@@ -13,7 +13,7 @@ struct KeyReport {
   std::vector<std::string> unequal;     // "name: f32 [2] in the checkpoint, f32 [3] in the model"
   std::vector<std::string> contradictions = {};  // whole sentences
 
-  // Throws Error naming `source` and up to 20 keys of each kind, unless all are empty. `hint` is
+  // Throws Error naming `source` and every key of each kind, unless all are empty. `hint` is
   // added where something is missing.
   void raise(const std::string& source, const std::string& hint = "") const;
 };

@@ -13,17 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxListed = 20;
-
-std::string list(const std::vector<std::string>& items) {
-  const size_t count = std::min(items.size(), kMaxListed);
-  const std::string rest =
-      items.size() > count ? fmt::format(" and {} more", items.size() - count) : "";
-  return fmt::format(
-      "{}{}", fmt::join(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(count), ", "),
-      rest);
-}
-
 std::vector<fs::path> weight_files(const fs::path& folder) {
   std::vector<fs::path> paths;
   for (const auto& item : fs::directory_iterator(folder)) {
@@ -144,18 +133,20 @@ void Weights::open_index(const fs::path& index) {
   }
   if (!absent.empty()) {
     throw Error("{} names {} file(s) that are not there: {} (incomplete download?)", index.string(),
-                absent.size(), list(absent));
+                absent.size(), fmt::join(absent, ", "));
   }
   files_.reserve(shards.size());
   for (auto& [shard, file] : shards) file = &files_.emplace_back(index.parent_path() / shard);
+  std::vector<std::string> misplaced;
   for (const auto& [name, shard] : weight_map) {
-    const File& file = *shards.at(shard);
-    const TensorView* tensor = file.find(name);
-    if (tensor == nullptr) {
-      throw Error("{} puts tensor '{}' into {}, which does not hold it", index.string(), name,
-                  file.path().string());
-    }
-    add(*tensor);
+    if (const TensorView* tensor = shards.at(shard)->find(name))
+      add(*tensor);
+    else
+      misplaced.push_back(fmt::format("'{}' into {}", name, shard));
+  }
+  if (!misplaced.empty()) {
+    throw Error("{} puts {} tensor(s) into files that do not hold them:\n  {}", index.string(),
+                misplaced.size(), fmt::join(misplaced, "\n  "));
   }
 }
 

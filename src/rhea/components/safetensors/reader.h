@@ -74,8 +74,8 @@ class File {
 // A path of a file is read as that file.
 class Weights {
  public:
-  // Throws Error: no weights there; shards that the index names are absent (all are listed); a
-  // shard without a tensor that the index puts there; a name in two files.
+  // Throws Error: no weights there; shards that the index names are absent, tensors
+  // that shards lack (all are listed); a name in two files.
   explicit Weights(const std::filesystem::path& path);
   // True when the folder holds something that the constructor would try to read.
   static bool exist(const std::filesystem::path& folder);
