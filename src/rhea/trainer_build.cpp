@@ -329,25 +329,30 @@ void Trainer::build_profiler() {
 void Trainer::load_checkpoint() {
   const metrics::StructuredLog::Span span(*events_, "checkpoint_load");
   StockTensors tensors = checkpoint_tensors(*step_);
-  const auto loaded = checkpointer_->load(tensors.tensors());
+  const auto draw = [&](const std::vector<std::string>& names) {
+    const std::set<std::string> wanted(names.begin(), names.end());
+    step_->initialise(seed_, [&](const std::string& fqn) { return wanted.contains(fqn); });
+  };
+  const auto loaded = checkpointer_->load(tensors.tensors(), [&](const auto& names) {
+    draw(names);
+    tensors.gather();
+  });
   TrainState state;
   read_state(loaded.state, state);
   take_seed(state.seed);
-  const auto weights =
-      fmt::format("{} tensors, {} parameters", model_tensors(*step_).tensors().size(),
-                  with_commas(size_.num_parameters));
   if (loaded.source == checkpoint::Loaded::Source::fresh) {
-    log::info(kLog, "Weights: {}, drawn at random", weights);
+    log::info(kLog, "Weights: {} tensors, {} parameters, drawn at random",
+              model_tensors(*step_).tensors().size(), with_commas(size_.num_parameters));
     step_->initialise(seed_);
     return;
   }
-  log::info(kLog, "Weights: {}, loaded from {}", weights, loaded.path.string());
+  log::info(kLog, "Weights: {} tensors, {} parameters, loaded from {}{}", loaded.num_tensors,
+            with_commas(loaded.num_elements), loaded.path.string(),
+            loaded.absent.empty() ? "" : "; what it lacks starts as in a fresh run");
   // Optimizer state that a load does not bring stays zero.
   tensors.scatter();
   step_->parameters_changed();
-  const std::set<std::string> absent(loaded.absent.begin(), loaded.absent.end());
-  if (!absent.empty())
-    step_->initialise(seed_, [&](const std::string& fqn) { return absent.contains(fqn); });
+  if (!loaded.absent.empty() && !loaded.absent_is_drawn) draw(loaded.absent);
   warn_of_overrides(saved_list(loaded.state, "overrides").value_or(std::vector<std::string>()),
                     config_.override.active, loaded.path);
   if (const auto saved = saved_list(loaded.state, "converters"))

@@ -13,6 +13,7 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/config/trainer_config.h"
+#include "rhea/convert.h"
 #include "rhea/nn/decoder.h"
 #include "rhea/nn/moe.h"
 #include "rhea/score.h"
@@ -138,6 +139,21 @@ TEST_P(Models, JoinedExpertsAreTheSameModel) {
   fs::create_symlink(joined, folder / "model.safetensors");
   EXPECT_EQ(floats(score_with(folder, folder_ / "golden.safetensors", false), "logits"),
             floats(score_with(folder_, folder_ / "golden.safetensors", false), "logits"));
+}
+
+// Through a checkpoint and out again; also tensors without elements, which Transformers looks for.
+TEST_P(Models, AnExportHasTheTensorsOfItsSource) {
+  const fs::path native = temp_.path() / "native", out = temp_.path() / "exported";
+  convert({.from = folder_, .to = native, .format = ConvertOptions::Format::native});
+  convert({.from = native, .to = out, .hf_assets_path = folder_});
+  const safetensors::Weights before(folder_ / "model.safetensors"), after(out);
+  EXPECT_EQ(after.names(), before.names());
+  for (const std::string& name : before.names()) {
+    const auto* tensor = after.find(name);
+    if (tensor == nullptr) continue;  // said above
+    EXPECT_EQ(tensor->shape, before.at(name).shape) << name;
+    EXPECT_TRUE(std::ranges::equal(tensor->bytes, before.at(name).bytes)) << name;
+  }
 }
 
 TEST_P(Models, RoutersChooseTheSameExperts) {

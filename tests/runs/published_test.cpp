@@ -49,6 +49,7 @@ TEST_F(Published, TheFirstLossIsThatOfTransformersOnTheSameTokens) {
   EXPECT_NEAR(first_loss(outcome.output), expected.at("loss").get<double>(), 1e-5);
   EXPECT_THAT(outcome.output,
               HasSubstr("Model structure from " + golden_.string() + "/config.json\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("Loaded 25 tensors from "));
   EXPECT_THAT(outcome.output, HasSubstr("Weights: 25 tensors, 29,244 parameters, loaded from " +
                                         golden_.string() + "\n"));
   EXPECT_THAT(outcome.output, HasSubstr("(all 103 tokens equally likely: 4.63473)\n"));

@@ -12,7 +12,6 @@
 #include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/background_task.h"
 #include "rhea/components/checkpoint/folder_claim.h"
-#include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/peft.h"
 #include "rhea/components/checkpoint/source.h"
 #include "rhea/components/checkpoint/step_folder.h"
@@ -160,6 +159,10 @@ struct Checkpointer::Impl {
     loaded.source = source;
     loaded.path = path;
     loaded.absent = absent;
+    for (const NamedTensor& target : model_only(targets)) {
+      ++loaded.num_tensors;
+      loaded.num_elements += target.num_elements();
+    }
     if (!only_model && stored_full) {
       for (const auto& [part, text] : reader.manifest().state) {
         if (!excluded(part)) loaded.state.emplace(part, text);
@@ -187,14 +190,15 @@ struct Checkpointer::Impl {
   }
 
   // Weights of the base model, and adapters where the folder holds these alone.
-  Loaded load_published(const fs::path& path, std::span<const NamedTensor> tensors) {
+  Loaded load_published(const fs::path& path, std::span<const NamedTensor> tensors,
+                        const Initialise& initialise) {
     const bool only_adapters = is_peft_folder(path);
     if (only_adapters && !safetensors::Weights::exist(folders.hf_assets_path))
       throw Error(
           "{} holds adapters alone; the weights of their base model are read from hf_assets_path, "
           "and {} holds none",
           path.string(), folders.hf_assets_path.string());
-    Loaded loaded = load_hf(only_adapters ? folders.hf_assets_path : path, tensors);
+    Loaded loaded = load_hf(only_adapters ? folders.hf_assets_path : path, tensors, initialise);
     if (!only_adapters) {
       log_new_adapters(loaded.absent);
       return loaded;
@@ -202,17 +206,22 @@ struct Checkpointer::Impl {
     const int64_t count = import_adapters(path, model_only(tensors), key_map);
     log::info(kLog, "Loaded {} matrices of adapters from {}.", count, path.string());
     std::erase_if(loaded.absent, is_adapter);
+    loaded.num_tensors += count;
+    for (const NamedTensor& tensor : model_only(tensors))
+      if (is_adapter(tensor.name)) loaded.num_elements += tensor.num_elements();
     loaded.path = path;
     return loaded;
   }
 
-  Loaded load_hf(const fs::path& path, std::span<const NamedTensor> tensors) {
+  Loaded load_hf(const fs::path& path, std::span<const NamedTensor> tensors,
+                 const Initialise& initialise) {
     log::info(kLog, "Loading the checkpoint from {}.", path.string());
     log::info(kLog,
               "Taking the weights of a Hugging Face folder; step, optimizer and data start fresh.");
     const Stopwatch watch;
-    const ImportResult result = import_hf(path, key_map, model_only(tensors),
-                                          {.strict = config.initial_load_strict, .pool = pool});
+    const ImportResult result =
+        import_hf(path, key_map, model_only(tensors),
+                  {.strict = config.initial_load_strict, .pool = pool, .initialise = initialise});
     log::info(kLog, "Loaded {} tensors from {}.", result.num_tensors, path.string());
     if (!result.skipped.empty())
       log::info(kLog, "Skipped {} tensors that the model does not train, such as {}.",
@@ -233,11 +242,14 @@ struct Checkpointer::Impl {
     Loaded loaded;
     loaded.source = Loaded::Source::initial;
     loaded.path = path;
+    loaded.num_tensors = result.num_tensors;
+    loaded.num_elements = result.num_elements;
     loaded.absent = result.absent;
+    loaded.absent_is_drawn = true;
     return loaded;
   }
 
-  Loaded load(std::span<const NamedTensor> tensors) {
+  Loaded load(std::span<const NamedTensor> tensors, const Initialise& initialise) {
     writer.wait();
     if (const auto step =
             find_resume_step(folder, config.load_step,
@@ -246,7 +258,7 @@ struct Checkpointer::Impl {
     if (config.initial_load_in_hf)
       return load_published(
           config.initial_load_path ? fs::path(*config.initial_load_path) : folders.hf_assets_path,
-          tensors);
+          tensors, initialise);
     if (config.initial_load_path) {
       const fs::path path = *config.initial_load_path;
       check_initial_source(path, config.initial_load_model_only);
@@ -398,8 +410,8 @@ Checkpointer::~Checkpointer() {
   }
 }
 
-Loaded Checkpointer::load(std::span<const NamedTensor> tensors) {
-  return impl_->config.enable ? impl_->load(tensors) : Loaded{};
+Loaded Checkpointer::load(std::span<const NamedTensor> tensors, const Initialise& initialise) {
+  return impl_->config.enable ? impl_->load(tensors, initialise) : Loaded{};
 }
 
 bool Checkpointer::due(int64_t step, SaveReason reason) const {

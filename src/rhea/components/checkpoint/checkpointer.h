@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/key_map.h"
 #include "rhea/components/checkpoint/named_tensor.h"
 #include "rhea/config/sections/checkpoint.h"
@@ -36,8 +37,12 @@ struct Loaded {
   int64_t step = 0;
   StateMap state = {};
   std::filesystem::path path = {};
-  // Parameters that the source lacks though it was taken: they are to start as in a fresh run.
+  int64_t num_tensors = 0;   // model tensors that were read, as the source has them
+  int64_t num_elements = 0;  // of them
+  // Parameters that the source lacks, whole or in part, though it was taken: there they start as in
+  // a fresh run. Of published weights load() has drawn them (Initialise), others are still to be.
   std::vector<std::string> absent = {};
+  bool absent_is_drawn = false;
 };
 
 enum class SaveReason {
@@ -64,8 +69,8 @@ class Checkpointer {
 
   // Fills `tensors` (model and optimizer state) from the run's own folder, initial_load_path or
   // hf_assets_path, in this order; logs which. A fresh start leaves them as they are. Waits for a
-  // save under way.
-  Loaded load(std::span<const NamedTensor> tensors);
+  // save under way. `initialise` as ImportOptions has it, for published weights.
+  Loaded load(std::span<const NamedTensor> tensors, const Initialise& initialise = nullptr);
 
   // True when save() at this step would write, so that the caller gathers state only then.
   bool due(int64_t step, SaveReason reason) const;

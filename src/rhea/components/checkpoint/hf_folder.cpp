@@ -82,6 +82,18 @@ class Joins {
   std::map<std::string, int> num_parts_;
 };
 
+// Transformers writes the matrices of parts that a config has none of (no shared experts: 0 rows)
+// and looks for them again; no model here has them.
+void add_empty(const safetensors::Weights& like, std::vector<TensorSource>& out) {
+  std::set<std::string> names;
+  for (const TensorSource& tensor : out) names.insert(tensor.spec.name);
+  for (const std::string& name : like.names()) {
+    const safetensors::TensorView& tensor = like.at(name);
+    if (std::ranges::find(tensor.shape, 0) == tensor.shape.end() || names.contains(name)) continue;
+    out.push_back({{name, tensor.dtype, tensor.shape}, [](const safetensors::Sink&) {}});
+  }
+}
+
 }  // namespace
 
 DType export_dtype(std::string_view name, DType stored, DType wanted) {
@@ -130,6 +142,7 @@ std::vector<TensorSource> spell_like(std::vector<TensorSource> tensors, const fs
     if (names.contains(name) || !joins.take(tensor)) out.push_back(std::move(tensor));
   }
   joins.finish(out);
+  add_empty(stored.weights(), out);
   return out;
 }
 

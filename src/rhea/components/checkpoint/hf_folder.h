@@ -26,7 +26,8 @@ std::string text_of(const std::filesystem::path& folder, const char* name);
 
 // Renames and joins `tensors` so that they are those of the weights in `like`: without the base
 // model's prefix, experts in Mixtral's spelling or joined, where that folder has them so. Tensors
-// that it lacks stay as they are.
+// that it lacks stay as they are; those without elements, which it has and no model asks for, are
+// added.
 std::vector<safetensors::TensorSource> spell_like(std::vector<safetensors::TensorSource> tensors,
                                                   const std::filesystem::path& like);
 

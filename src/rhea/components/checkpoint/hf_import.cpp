@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include "rhea/base/error.h"
@@ -23,8 +24,19 @@ using safetensors::TensorView;
 struct Job {
   const NamedTensor* target;
   std::vector<HfPart> parts;
-  std::vector<StoredForm> stored;  // one for each part
+  std::vector<std::optional<StoredForm>> stored;  // one for each part; nothing: not in the files
+
+  bool is_whole() const {
+    return !parts.empty() &&
+           std::ranges::all_of(stored, [](const auto& part) { return part.has_value(); });
+  }
 };
+
+int64_t num_elements(const HfPart& part) {
+  int64_t count = 1;
+  for (const int64_t dim : part.shape) count *= dim;
+  return count;
+}
 
 std::vector<Job> jobs_of(std::span<const NamedTensor> targets, const KeyMap& key_map) {
   std::vector<Job> jobs;
@@ -51,22 +63,20 @@ class Import {
     KeyReport report;
     bool head_missing = false;
     for (Job& job : jobs_) {
-      if (job.parts.empty()) {
-        result_.absent.push_back(job.target->name);
-        if (!is_adapter(job.target->name)) result_.without_key.push_back(job.target->name);
-      }
+      if (job.parts.empty() && !is_adapter(job.target->name))
+        result_.without_key.push_back(job.target->name);
       for (const HfPart& part : job.parts) {
-        auto found = stored_.find(part.name);
+        const auto& found = job.stored.emplace_back(stored_.find(part.name));
         if (!found) {
-          result_.absent.push_back(job.target->name);
           report.missing.push_back(part.name);
           head_missing = head_missing || part.name == key_map_.head;
           continue;
         }
         use(*found);
+        result_.num_elements += num_elements(part);
         check(part, *found, job.target->dtype, report);
-        job.stored.push_back(std::move(*found));
       }
+      if (!job.is_whole()) result_.absent.push_back(job.target->name);
     }
     check_tied_copies(report);
     for (const std::string& name : stored_.weights().names()) {
@@ -81,20 +91,20 @@ class Import {
                               : "");
   }
 
-  void read(ThreadPool* pool) {
+  void read(const ImportOptions& options) {
+    if (options.initialise && !result_.absent.empty()) options.initialise(result_.absent);
     Progress progress("Loaded", static_cast<int64_t>(jobs_.size()));
     const auto run = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const Job& job = jobs_[static_cast<size_t>(i)];
-        if (job.stored.size() == job.parts.size() && !job.parts.empty()) read_target(job);
+        read_target(jobs_[static_cast<size_t>(i)]);
         progress.step();
       }
     };
     const auto count = static_cast<int64_t>(jobs_.size());
-    if (pool == nullptr)
+    if (options.pool == nullptr)
       run(0, count);
     else
-      pool->parallel_for(count, [&](int64_t begin, int64_t end, int) { run(begin, end); });
+      options.pool->parallel_for(count, [&](int64_t begin, int64_t end, int) { run(begin, end); });
   }
 
   ImportResult result() const { return result_; }
@@ -107,14 +117,15 @@ class Import {
   }
 
   void use(const StoredForm& stored) {
-    const Coding coding = stored.pieces.front().coded.coding;
     for (const auto& piece : stored.pieces) {
-      used_.insert(piece.coded.values->name);
-      if (piece.coded.scales != nullptr) used_.insert(piece.coded.scales->name);
+      const CodedTensor& coded = piece.coded;
+      if (coded.scales != nullptr) used_.insert(coded.scales->name);
+      if (!used_.insert(coded.values->name).second) continue;  // joined experts, cut into parts
+      ++result_.num_tensors;
+      if (coded.coding == Coding::fp8_blocks) ++result_.num_fp8;
+      if (coded.coding == Coding::mxfp4_swapped || coded.coding == Coding::mxfp4_packed)
+        ++result_.num_mxfp4;
     }
-    ++result_.num_tensors;
-    if (coding == Coding::fp8_blocks) ++result_.num_fp8;
-    if (coding == Coding::mxfp4_swapped || coding == Coding::mxfp4_packed) ++result_.num_mxfp4;
   }
 
   static void check(const HfPart& part, const StoredForm& stored, DType dtype, KeyReport& report) {
@@ -143,21 +154,24 @@ class Import {
   void read_target(const Job& job) const {
     const NamedTensor& target = *job.target;
     const std::span<std::byte> whole = target.writable_bytes();
-    if (job.parts.size() == 1 && job.parts[0].rows.empty())
-      return stored_.read(job.stored[0], target.dtype, whole);
+    if (job.parts.size() == 1 && job.parts[0].rows.empty()) {
+      if (job.stored[0]) stored_.read(*job.stored[0], target.dtype, whole);
+      return;
+    }
     int64_t filled = 0;
     for (size_t i = 0; i < job.parts.size(); ++i) {
       const HfPart& part = job.parts[i];
       const HfRows rows(part, target.name, target.num_bytes(), dtype_size(target.dtype));
+      filled += rows.num_rows * rows.row_bytes;
+      if (!job.stored[i]) continue;
       std::vector<std::byte> bytes(static_cast<size_t>(rows.num_rows * rows.row_bytes));
-      stored_.read(job.stored[i], target.dtype, bytes);
+      stored_.read(*job.stored[i], target.dtype, bytes);
       rows.for_each(part, [&](int64_t hf, int64_t native) {
         std::memcpy(whole.data() + native * rows.row_bytes, bytes.data() + hf * rows.row_bytes,
                     static_cast<size_t>(rows.row_bytes));
       });
-      filled += rows.num_rows * rows.row_bytes;
     }
-    if (filled != target.num_bytes())
+    if (!job.parts.empty() && filled != target.num_bytes())
       throw Error("key map: the parts of '{}' hold {} of its {} bytes", target.name, filled,
                   target.num_bytes());
   }
@@ -168,14 +182,26 @@ class Import {
       const TensorView* b = stored_.plain(original);
       if (a == nullptr || b == nullptr || used_.contains(a->name)) continue;
       used_.insert(a->name);
-      if (a->dtype == b->dtype && a->shape == b->shape &&
-          std::equal(a->bytes.begin(), a->bytes.end(), b->bytes.begin(), b->bytes.end()))
-        continue;
+      if (a->dtype == b->dtype && a->shape == b->shape && equal_bytes(*a, *b)) continue;
       report.contradictions.push_back(fmt::format(
           "'{}' and '{}' differ, but the model ties them; untie it (tie_word_embeddings false) to "
           "keep both",
           copy, original));
     }
+  }
+
+  // A megabyte at a time, whose memory is given back at once: of both tensors nothing stays.
+  bool equal_bytes(const TensorView& a, const TensorView& b) const {
+    constexpr size_t kPiece = 1 << 20;
+    for (size_t at = 0; at < a.bytes.size(); at += kPiece) {
+      const size_t size = std::min(kPiece, a.bytes.size() - at);
+      const auto of_a = a.bytes.subspan(at, size), of_b = b.bytes.subspan(at, size);
+      const bool equal = std::ranges::equal(of_a, of_b);
+      stored_.weights().release(of_a);
+      stored_.weights().release(of_b);
+      if (!equal) return false;
+    }
+    return true;
   }
 
   std::vector<Job> jobs_;
@@ -196,7 +222,7 @@ ImportResult import_hf(const std::filesystem::path& folder, const KeyMap& key_ma
                        std::span<const NamedTensor> targets, const ImportOptions& options) {
   Import import(folder, key_map, targets);
   import.compare(options.strict);
-  import.read(options.pool);
+  import.read(options);
   return import.result();
 }
 

@@ -1,6 +1,7 @@
 // Native parameters from and to a Hugging Face folder, through the model's key map.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,23 +16,30 @@ class ThreadPool;
 
 namespace rhea::checkpoint {
 
+// Called before anything is written, with the targets that a load does not fill, or fills in part:
+// gives them the values that they keep where nothing is read into them.
+using Initialise = std::function<void(const std::vector<std::string>& names)>;
+
 struct ImportOptions {
-  // False: parameters that the files lack keep their values, tensors that the model lacks are left;
-  // both are listed in the result.
+  // False: what the files lack keeps its values, tensors that the model lacks are left; both are
+  // listed in the result. Of a target that is published in parts, those that are there are read.
   bool strict = true;
   // Reads several tensors at once. Null: one after the other.
   ThreadPool* pool = nullptr;
+  // Null: the targets have these values already.
+  Initialise initialise = nullptr;
 };
 
 struct ImportResult {
-  int64_t num_tensors = 0;                 // published tensors that were read
-  int64_t num_fp8 = 0;                     // of them in FP8 blocks
+  int64_t num_tensors = 0;                 // stored tensors that were read, scales not counted
+  int64_t num_elements = 0;                // of the targets that were filled
+  int64_t num_fp8 = 0;                     // of the tensors in FP8 blocks
   int64_t num_mxfp4 = 0;                   // and in MXFP4
   std::vector<std::string> skipped = {};   // KeyMap::ignorable: tables, layers that are not trained
   std::vector<std::string> left_out = {};  // "name: why", of a load that is not strict
   // Targets that Hugging Face has no key for, adapters left out: they keep their values.
   std::vector<std::string> without_key = {};
-  std::vector<std::string> absent = {};  // all targets that were not filled
+  std::vector<std::string> absent = {};  // all targets that were not filled whole
 };
 
 // Fills `targets` (model parameters only) from the weights in `folder`, converted with one

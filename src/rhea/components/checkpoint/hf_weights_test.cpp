@@ -253,6 +253,48 @@ TEST_F(HfWeights, ALoadThatIsNotStrictListsWhatItLeavesOut) {
               HasSubstr("of another shape"));
 }
 
+// What the files have of a parameter is read; the rest has the values that the caller draws before.
+TEST_F(HfWeights, ALoadThatIsNotStrictReadsThePartsThatAreThere) {
+  safetensors::write_file(
+      folder_ / "model.safetensors",
+      std::vector{view("q_proj", {8, 1}, q_), view("experts.1", {2, 3}, second_),
+                  view("embed", {2, 1}, embed_)});
+  const auto initialise = [&](const std::vector<std::string>& names) {
+    EXPECT_THAT(names, ElementsAre("experts"));
+    EXPECT_THAT(model_.embed, ElementsAre(0, 0)) << "nothing was read yet";
+    std::ranges::fill(model_.experts, -1.0F);
+  };
+  const auto result =
+      import_hf(folder_, map_, model_.tensors(), {.strict = false, .initialise = initialise});
+  EXPECT_THAT(model_.experts, ElementsAre(-1, -1, -1, -1, -1, -1, 6, 7, 8, 9, 10, 11));
+  EXPECT_THAT(model_.embed, ElementsAre(3, 4));
+  EXPECT_THAT(result.left_out,
+              ElementsAre("experts.0: not in the files, keeps its initial values"));
+  EXPECT_THAT(result.absent, ElementsAre("experts"));
+  EXPECT_EQ(result.num_tensors, 3);
+  EXPECT_EQ(result.num_elements, 8 + 6 + 2);
+}
+
+TEST_F(HfWeights, EveryKeyIsListed) {
+  const std::vector<float> value = {1};
+  std::vector<safetensors::TensorView> more;
+  for (int i = 0; i < 50; ++i) more.push_back(view(fmt::format("extra.{}.end", i), {1}, value));
+  write_source(more);
+  const std::string error = import_error();
+  for (const auto& tensor : more) EXPECT_THAT(error, HasSubstr("\n    " + tensor.name));
+}
+
+// Transformers writes them for what a config has none of, and misses them in an export.
+TEST_F(HfWeights, TensorsWithoutElementsAreExportedAgain) {
+  const std::vector<float> nothing;
+  write_source({view("shared.up", {0, 3}, nothing)});
+  ASSERT_EQ(import_error(), "no error");
+  export_hf(folder_ / "out", model_.tensors(), map_, {.folder = folder_}, DType::bf16);
+  const File exported(folder_ / "out/model.safetensors");
+  EXPECT_EQ(exported.tensors().size(), 5U);
+  EXPECT_EQ(exported.at("shared.up").shape, (std::vector<int64_t>{0, 3}));
+}
+
 std::vector<NamedTensor> named(std::vector<std::pair<std::string, std::vector<float>*>> list,
                                std::vector<std::vector<int64_t>> shapes) {
   std::vector<NamedTensor> tensors;
@@ -296,7 +338,9 @@ TEST_F(HfWeights, ExpertsMayBeJoinedOrOneByOne) {
                         i == 2 ? std::vector<int64_t>{3, 2} : std::vector<int64_t>{2, 3},
                         parts[static_cast<size_t>(e * 3 + i++)].data()});
   }
-  import_hf(folder_, identity_key_map(), single);
+  const auto result = import_hf(folder_, identity_key_map(), single);
+  EXPECT_EQ(result.num_tensors, 2) << "of the files";
+  EXPECT_EQ(result.num_elements, 36);
   EXPECT_THAT(parts[0], ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_THAT(parts[1], ElementsAre(6, 7, 8, 9, 10, 11));
   EXPECT_THAT(parts[3], ElementsAre(12, 13, 14, 15, 16, 17));
