@@ -5,6 +5,7 @@
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/thread_pool.h"
 #include "rhea/components/checkpoint/config_spelling.h"
 #include "rhea/components/checkpoint/hf_folder.h"
 #include "rhea/components/checkpoint/hf_weights.h"
@@ -35,8 +36,9 @@ void write_native(const ConvertOptions& options, const fs::path& from, const fs:
   models::complete_spec(config);
   const nn::Decoder::Config& decoder = models::decoder(config.model_spec);
   ParameterMemory memory(decoder);
-  const auto result =
-      checkpoint::import_hf(from, make_key_map(config.model_spec), memory.tensors());
+  ThreadPool pool;
+  const auto result = checkpoint::import_hf(from, make_key_map(config.model_spec), memory.tensors(),
+                                            {.pool = &pool});
   const DType dtype = options.export_dtype.value_or(DType::f32);
   // Where the tokenizer is to be found later. A temporary folder will be gone: its files go along.
   const bool keep_files = options.hf_assets_path.empty() && from != options.from;

@@ -121,7 +121,7 @@ double EvalResult::bits_per_byte() const {
 
 EvalResult evaluate(const EvalOptions& options, ThreadPool& pool) {
   check(options);
-  const PublishedModel model(options.model);
+  const PublishedModel model(options.model, &pool);
   const auto tokenizer = tokenizer::load_tokenizer(
       options.tokenizer.empty() ? model.files().tokenizer : options.tokenizer);
   tokenizer::check_vocabulary(*tokenizer, model.decoder().vocab_size());

@@ -46,7 +46,7 @@ int cmd_generate(Args args) {
   if (const auto done = parse(app, args)) return *done;
 
   ThreadPool pool(threads);
-  const PublishedModel model(folder);
+  const PublishedModel model(folder, &pool);
   if (tokenizer_path.empty()) tokenizer_path = model.files().tokenizer;
   if (!std::filesystem::exists(tokenizer_path))
     throw Error(
