@@ -13,8 +13,9 @@ namespace {
 
 // Rotary frequencies and causal masks, which older files store as if they were weights.
 bool is_table(const std::string& key) {
-  constexpr const char* kTables[] = {"rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias",
-                                     ".attention.bias", ".attention.masked_bias"};
+  constexpr const char* kTables[] = {"rotary_emb.inv_freq", ".attn.bias",
+                                     ".attn.masked_bias",   ".attn.causal_mask",
+                                     ".attention.bias",     ".attention.masked_bias"};
   return std::ranges::any_of(kTables, [&](const char* table) { return key.ends_with(table); });
 }
 

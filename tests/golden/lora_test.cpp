@@ -122,7 +122,7 @@ TEST_P(Lora, SixUpdatesOfPeftsAdaptersAndTheFolderThatItReads) {
   EXPECT_LT(again.rows.front().loss, run.rows.back().loss);
 }
 
-TEST_P(Lora, MergedExportIsTheTrainedFunction) {
+TEST_P(Lora, K16MergedExportIsTheTrainedFunction) {
   const File golden(adapters_ / "golden.safetensors");
   support::train(words("lora", {"--checkpoint.initial_load_path=" + adapters_.string(),
                                 "--checkpoint.merge_adapters"}),

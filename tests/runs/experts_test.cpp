@@ -70,7 +70,7 @@ TEST_F(Experts, LoadOfEachLayerIsAMetric) {
   EXPECT_EQ(row.at("moe/tokens_dropped"), 0);
 }
 
-TEST_F(Experts, AnExportHasNoBiasAndSaysSo) {
+TEST_F(Experts, W13AnExportHasNoBiasAndSaysSo) {
   const Outcome outcome = train(support::join(
       native(3), {"--checkpoint.last_save_in_hf", "--checkpoint.export_dtype=bfloat16"}));
   ASSERT_EQ(outcome.code, 0) << outcome.output;

@@ -1,13 +1,16 @@
 // Rules about weights and configs of published folders, each by its number in the list of mistakes
-// that trainers really made. W5, W10 and W14 with small tensors: hf_weights_test.cpp; W16:
-// attention_golden; W17, W20: hf_test.cpp; W18: start_test.cpp; W6, W21: published_test.cpp and
+// that trainers really made. W5, W10 and W14 with small tensors: hf_weights_test.cpp; W8, W9:
+// moe_test.cpp; W13: experts_test.cpp; W15: checkpoint/quantized_test.cpp; W16: attention_golden;
+// W17, W20: hf_test.cpp; W18: start_test.cpp; W6, W21: published_test.cpp and
 // override_config_test.cpp.
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/base/text.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/config/json.h"
@@ -33,15 +36,16 @@ const fs::path kModels = RHEA_SOURCE_DIR "/tests/data/golden/models";
 
 class Weights : public RunTest {
  protected:
-  // The golden folder with its tensors renamed; a tensor that gets no name is left out.
+  // The golden folder with its tensors renamed, and `more`; a tensor that gets no name is left out.
   fs::path changed(const std::string& name,
-                   const std::function<std::string(const std::string&)>& rename) {
+                   const std::function<std::string(const std::string&)>& rename,
+                   const std::vector<TensorView>& more = {}) {
     const fs::path folder = temp_.path() / "changed";
     fs::create_directories(folder);
     fs::copy_file(kModels / name / "config.json", folder / "config.json",
                   fs::copy_options::overwrite_existing);
     const safetensors::File file(kModels / name / "model.safetensors");
-    std::vector<TensorView> tensors;
+    std::vector<TensorView> tensors = more;
     for (TensorView tensor : file.tensors()) {
       tensor.name = rename(tensor.name);
       if (!tensor.name.empty()) tensors.push_back(tensor);
@@ -60,18 +64,23 @@ class Weights : public RunTest {
   static json golden(const std::string& name) {
     return parse_json(read_file(kModels / name / "golden.json"));
   }
-  // The export of one step at rate 0 from `folder`.
-  fs::path exported(const fs::path& folder) {
-    const Outcome outcome =
-        train({"--module=hf", "--config=transformers_modeling_backend_full",
-               "--hf_assets_path=" + folder.string(), "--dataloader.dataset=random",
-               "--dataloader.dataset_path=None", "--training.seq_len=16", "--training.steps=1",
-               "--training.local_batch_size=1", "--optimizer.param_groups.0.optimizer_kwargs.lr=0",
-               "--checkpoint.enable", "--checkpoint.initial_load_in_hf",
-               "--checkpoint.last_save_model_only", "--checkpoint.last_save_in_hf"});
+  // One step at rate 0 from `folder`, and its export.
+  Outcome train_nothing(const fs::path& folder, const Words& module) {
+    Outcome outcome = train(support::join(
+        module,
+        {"--hf_assets_path=" + folder.string(), "--dataloader.dataset=random",
+         "--dataloader.dataset_path=None", "--training.seq_len=16", "--training.steps=1",
+         "--training.local_batch_size=1", "--optimizer.param_groups.0.optimizer_kwargs.lr=0",
+         "--checkpoint.enable", "--checkpoint.initial_load_in_hf",
+         "--checkpoint.last_save_model_only", "--checkpoint.last_save_in_hf"}));
     EXPECT_EQ(outcome.code, 0) << outcome.output;
+    return outcome;
+  }
+  fs::path exported(const fs::path& folder) {
+    train_nothing(folder, kPublished);
     return dump() / "checkpoint/export/step-1";
   }
+  const Words kPublished = {"--module=hf", "--config=transformers_modeling_backend_full"};
   ThreadPool pool_{2};
 };
 
@@ -190,20 +199,90 @@ TEST_F(Weights, W22ExpertsUnderOtherNamesAreRefused) {
   EXPECT_THAT(error, HasSubstr("mlp.expert.gate_up_proj"));
 }
 
-// W23, for the dense models: the published config of a native flavor has its parameters and flops.
+TEST_F(Weights, W19ATokenizerBeyondTheEmbeddingIsRefused) {
+  const fs::path folder = temp_.path() / "model";
+  fs::create_directories(folder);
+  json config = parse_json(read_file(kModels / "llama/config.json"));
+  config["vocab_size"] = 128256;
+  std::ofstream(folder / "config.json") << config;
+  std::ofstream(folder / "tokenizer.json")
+      << R"({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"},
+             "added_tokens": [{"id": 128256, "content": "<|far|>", "special": true}]})";
+  const Outcome outcome = train(support::join(
+      kPublished, {"--hf_assets_path=" + folder.string(), "--tokenizer.path=" + folder.string()}));
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("\"<|far|>\" has id 128256"));
+  EXPECT_THAT(outcome.output, HasSubstr("128256 entries"));
+}
+
+// W23: the published config of a native flavor has its parameters and flops.
 TEST_F(Weights, W23NativeAndPublishedModelsHaveOneCount) {
-  const auto size = [](const nn::Decoder::Config& model) {
+  const auto size = [](const nn::Decoder::Config& model, int64_t seq_len) {
     ir::Graph graph;
     nn::Trace trace(graph, {.num_tokens = 1, .seq_len = 1});
     nn::logits(trace, model);
-    return models::model_size(model, trace.parameters(), 4096);
+    return models::model_size(model, trace.parameters(), seq_len);
   };
-  for (const char* flavor : {"0.6B", "4B", "8B"}) {
+  for (const char* flavor : {"0.6B", "4B", "8B", "30B-A3B"}) {
     const auto spec = models::qwen3::model_registry(flavor);
     const auto& native = models::decoder(spec);
     const auto published = parse_config(models::hf::write_config(native), "config.json").decoder;
-    EXPECT_EQ(size(native).num_parameters, size(published).num_parameters) << flavor;
-    EXPECT_EQ(size(native).flops_per_token, size(published).flops_per_token) << flavor;
+    for (const int64_t seq_len : {4096, 8192}) {
+      const auto ours = size(native, seq_len), theirs = size(published, seq_len);
+      EXPECT_EQ(ours.num_parameters, theirs.num_parameters) << flavor;
+      EXPECT_EQ(ours.num_active, theirs.num_active) << flavor;
+      EXPECT_EQ(ours.flops_per_token, theirs.flops_per_token) << flavor;
+      if (flavor == std::string("30B-A3B") && seq_len == 8192) {
+        EXPECT_EQ(theirs.flops_per_token, 37'578'559'488);
+      }
+    }
+  }
+  const fs::path file = RHEA_SHARED_DIR "/data/configs/Qwen3-30B-A3B/config.json";
+  if (!fs::exists(file)) GTEST_SKIP() << file << " is absent; it is read from the shared data.";
+  const auto published = parse_config(read_file(file), file.string()).decoder;
+  EXPECT_EQ(size(published, 8192).flops_per_token, 37'578'559'488);
+}
+
+// Causal masks that files of older Transformers hold are no weights.
+TEST_F(Weights, MasksOfOlderFilesAreSkipped) {
+  const std::vector<uint8_t> mask(16, 1);
+  const auto same = [](const std::string& name) { return name; };
+  const fs::path folder = changed("codegen", same,
+                                  {{"transformer.h.0.attn.causal_mask",
+                                    safetensors::ElementType::BOOL,
+                                    {1, 1, 4, 4},
+                                    std::as_bytes(std::span(mask))}});
+  EXPECT_NEAR(loss(folder, "codegen"), golden("codegen").at("loss").get<double>(), 1e-5);
+}
+
+// Of a native parameter that holds all experts, only the one that the file lacks is random; the log
+// counts what was read.
+TEST_F(Weights, ALoadThatIsNotStrictReadsAllThereIs) {
+  const std::string left_out = "model.layers.0.mlp.experts.1.up_proj.weight";
+  const fs::path folder = changed(
+      "qwen3_moe_norm", [&](const std::string& name) { return name == left_out ? "" : name; });
+  const safetensors::Weights before(kModels / "qwen3_moe_norm");
+  int64_t num_elements = 0;
+  for (const std::string& name : before.names())
+    if (name != left_out) num_elements += before.at(name).num_elements();
+  const std::string counted =
+      fmt::format("{} tensors, {} parameters, loaded from {}; what it lacks",
+                  before.names().size() - 1, with_commas(num_elements), folder.string());
+  for (const Words& module : {kPublished, Words{"--module=qwen3", "--config=qwen3_from_config",
+                                                "--validator.no_enable"}}) {
+    fs::remove_all(dump());
+    const Outcome outcome =
+        train_nothing(folder, support::join(module, {"--checkpoint.no_initial_load_strict"}));
+    EXPECT_THAT(outcome.output, HasSubstr("Left out: " + left_out + ": not in the files"));
+    EXPECT_THAT(outcome.output, HasSubstr(counted));
+    const safetensors::Weights after(dump() / "checkpoint/export/step-1");
+    EXPECT_EQ(after.names(), before.names());
+    for (const std::string& name : before.names())
+      EXPECT_EQ(std::ranges::equal(after.at(name).bytes, before.at(name).bytes), name != left_out)
+          << name;
+    double sum = 0;
+    for (const float x : safetensors::read_vector<float>(after.at(left_out))) sum += std::abs(x);
+    EXPECT_GT(sum, 0) << "not drawn";
   }
 }
 

@@ -52,7 +52,7 @@ void expect_weights(const Routed& routed, const std::vector<double>& experts,
 
 const std::vector<double> kLogits = {0, std::log(2.0), std::log(3.0), std::log(4.0)};
 
-TEST(Router, SoftmaxThenPickIsNotPickThenSoftmax) {
+TEST(Router, W9SoftmaxThenPickIsNotPickThenSoftmax) {
   Router::Config router = top_2();
   expect_weights(route(router, kLogits), {3, 2}, {0.4, 0.3});
   router.normalize = true;
@@ -62,7 +62,7 @@ TEST(Router, SoftmaxThenPickIsNotPickThenSoftmax) {
   expect_weights(route(router, kLogits), {3, 2}, {4.0 / 7, 3.0 / 7});
 }
 
-TEST(Router, SigmoidNormalisesBeforeTheScale) {
+TEST(Router, W8SigmoidNormalisesBeforeTheScale) {
   Router::Config router = top_2();
   router.score = "sigmoid";
   router.normalize = true;
