@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Adapters of a LoRA run, loaded by the real PEFT where this machine has it. usage: adapters_in_peft.sh SOURCE_DIR RHEA
+# RHEA_PYTHON: the Python that has it, if it is another one than python3.
 set -euo pipefail
-command -v python3 >/dev/null || { echo "skipped: this machine has no python3"; exit 77; }
-python3 -c "import torch, transformers, peft, safetensors" 2>/dev/null ||
-  { echo "skipped: python3 lacks torch, transformers, peft or safetensors"; exit 77; }
+python=${RHEA_PYTHON:-python3}
+command -v "$python" >/dev/null || { echo "skipped: this machine has no $python"; exit 77; }
+"$python" -c "import torch, transformers, peft, safetensors" 2>/dev/null ||
+  { echo "skipped: $python lacks torch, transformers, peft or safetensors"; exit 77; }
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 # gpt2 stores its projections input dim first.
@@ -17,6 +19,6 @@ for model in qwen3 gpt2; do
   "$2" convert --from "$out/$model/checkpoint/step-6" --to "$out/$model/native"
   "$2" convert --from "$adapters" --hf_assets_path "$base" --to "$out/$model/merged"
   for merged in native merged; do
-    python3 "$1/tools/check_adapters_with_peft" "$2" "$base" "$adapters" "$out/$model/$merged"
+    "$python" "$1/tools/check_adapters_with_peft" "$2" "$base" "$adapters" "$out/$model/$merged"
   done
 done
