@@ -1,6 +1,8 @@
 // Loading goes through the same import as initial_load_in_hf, so the same rules hold.
 #include "rhea/published_model.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -11,6 +13,7 @@
 #include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/hf_weights.h"
+#include "rhea/components/checkpoint/key_report.h"
 #include "rhea/components/checkpoint/step_reader.h"
 #include "rhea/exec/cpu/backend.h"
 #include "rhea/models/decoder_sizes.h"
@@ -71,34 +74,61 @@ nn::Decoder::Config decoder_of(const ModelFolder& files, const nn::Decoder::Conf
   return decoder;
 }
 
+// One tensor of a checkpoint, and where its parts go.
+struct NativeTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<HfPart> parts;
+  std::vector<const NamedTensor*> targets;
+};
+
 // The weights of a checkpoint, under native names, into `targets`, under Hugging Face's. Strict, as
-// every load.
+// every load: all differences are listed before anything is read.
 void import_native(const ModelFolder& files, const nn::Decoder::Config& decoder,
-                   std::span<const NamedTensor> targets) {
+                   std::span<const NamedTensor> targets, ThreadPool* pool) {
   const checkpoint::StepReader reader(files.path);
   const auto rules = models::find_family(files.family).key_rules;
   const int64_t head_dim = models::permuted_head_dim(decoder);
-  const checkpoint::StoredAdapters adapters(reader);
+  checkpoint::KeyReport report;
   std::map<std::string, const NamedTensor*> missing;
   for (const NamedTensor& target : targets) missing[target.name] = &target;
+  std::vector<NativeTensor> tensors;
   for (const auto& [native, stored] : reader.manifest().tensors) {
     if (checkpoint::is_optimizer_state(native) || checkpoint::is_adapter(native)) continue;
-    std::vector<HfPart> parts = {{native, stored.shape}};
+    NativeTensor tensor{native, stored.shape, {{native, stored.shape}}, {}};
     if (models::to_hf(rules, native))
-      parts = published_parts(rules, native, stored.shape, head_dim);
-    std::vector<const NamedTensor*> found;
-    for (const HfPart& part : parts) {
+      tensor.parts = published_parts(rules, native, stored.shape, head_dim);
+    for (const HfPart& part : tensor.parts) {
       const auto target = missing.find(part.name);
-      if (target == missing.end())
-        throw Error("{} holds '{}', which the model of {} does not have", files.path.string(),
-                    native, files.config_name);
-      found.push_back(target->second);
+      if (target == missing.end()) {
+        if (report.unexpected.empty() || report.unexpected.back() != native)
+          report.unexpected.push_back(native);
+        continue;
+      }
+      if (part.shape != target->second->shape)
+        report.unequal.push_back(fmt::format("{}: [{}] in the checkpoint, [{}] in the model",
+                                             part.name, fmt::join(part.shape, ", "),
+                                             fmt::join(target->second->shape, ", ")));
+      tensor.targets.push_back(target->second);
       missing.erase(target);
     }
-    read_tensor(reader, native, stored.shape, adapters.set(), parts, found);
+    tensors.push_back(std::move(tensor));
   }
-  if (!missing.empty())
-    throw Error("{} holds nothing for '{}'", files.path.string(), missing.begin()->first);
+  for (const auto& [name, target] : missing) report.missing.push_back(name);
+  report.raise(fmt::format("{} (model of {})", files.path.string(), files.config_name));
+
+  const checkpoint::StoredAdapters adapters(reader);
+  const auto read = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const NativeTensor& tensor = tensors[static_cast<size_t>(i)];
+      read_tensor(reader, tensor.name, tensor.shape, adapters.set(), tensor.parts, tensor.targets);
+    }
+  };
+  const auto count = static_cast<int64_t>(tensors.size());
+  if (pool == nullptr)
+    read(0, count);
+  else
+    pool->parallel_for(count, [&](int64_t begin, int64_t end, int) { read(begin, end); });
 }
 
 }  // namespace
@@ -110,7 +140,7 @@ PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool* 
       memory_(decoder_) {
   models::hf::log_notes(published_, files_.config_name);
   if (files_.is_native)
-    import_native(files_, decoder_, memory_.tensors());
+    import_native(files_, decoder_, memory_.tensors(), pool);
   else
     checkpoint::import_hf(folder, published_key_map(decoder_), memory_.tensors(), {.pool = pool});
 }

@@ -11,6 +11,7 @@
 #include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/text.h"
+#include "rhea/components/checkpoint/step_writer.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/config/json.h"
@@ -241,6 +242,29 @@ TEST_F(Weights, W23NativeAndPublishedModelsHaveOneCount) {
   if (!fs::exists(file)) GTEST_SKIP() << file << " is absent; it is read from the shared data.";
   const auto published = parse_config(read_file(file), file.string()).decoder;
   EXPECT_EQ(size(published, 8192).flops_per_token, 37'578'559'488);
+}
+
+// Weights of another model than the config.json in the checkpoint are listed, not read.
+TEST_F(Weights, ACheckpointThatContradictsItsConfigListsEveryTensor) {
+  const fs::path step = temp_.path() / "step-3";
+  std::vector<float> values(4096);
+  const std::vector<checkpoint::NamedTensor> tensors = {
+      {"model.norm.weight", DType::f32, {36}, values.data()},
+      {"model.layers.0.mlp.up_proj.weight", DType::f32, {64, 64}, values.data()},
+      {"first.stray", DType::f32, {4}, values.data()},
+      {"second.stray", DType::f32, {4}, values.data()}};
+  checkpoint::write_step(
+      step, {3,
+             checkpoint::Manifest::Kind::model_only,
+             tensors,
+             {{"config", R"({"model_spec": {"name": "transformers_modeling_backend"}})"},
+              {"hf_config", read_file(kModels / "qwen3/config.json")}}});
+  const std::string error = error_of([&] { PublishedModel model(step, &pool_); });
+  for (const char* listed :
+       {"\n    first.stray", "\n    second.stray", "\n    lm_head.weight",
+        "\n    model.layers.1.mlp.down_proj.weight",
+        "model.layers.0.mlp.up_proj.weight: [64, 64] in the checkpoint, [52, 36] in the model"})
+    EXPECT_THAT(error, HasSubstr(listed));
 }
 
 // Causal masks that files of older Transformers hold are no weights.
