@@ -8,51 +8,25 @@
 namespace rhea::tokenizer {
 namespace {
 
-// Length of the well-formed sequence at `at`, 0 where there is none (table 3-7 of the Unicode
-// standard).
-size_t sequence_length(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) -> unsigned {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
-  };
-  const auto tail = [&](size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xc2 || first > 0xf4) return 0;
-  if (first < 0xe0) return tail(1) ? 2 : 0;
-  if (first < 0xf0) {
-    if (!tail(1) || !tail(2)) return 0;
-    if (first == 0xe0 && byte(1) < 0xa0) return 0;
-    if (first == 0xed && byte(1) > 0x9f) return 0;
-    return 3;
-  }
-  if (!tail(1) || !tail(2) || !tail(3)) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) > 0x8f) return 0;
-  return 4;
+// ICU's macros keep differences of bytes, which C++ computes as int, in bytes.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+
+// Steps over the code point at `at`, or over what one U+FFFD stands for: the longest prefix of a
+// well-formed sequence, at least one byte (table 3-7 of the Unicode standard). False for the
+// latter.
+bool step(std::string_view text, size_t& at) {
+  UChar32 value = 0;
+  U8_NEXT(text.data(), at, text.size(), value);
+  return value >= 0;
 }
 
-// Bytes from `at` that one U+FFFD stands for: the longest prefix of a well-formed sequence, at
-// least one byte.
-size_t ill_formed_length(std::string_view text, size_t at) {
-  const unsigned first = static_cast<unsigned char>(text[at]);
-  if (first < 0xc2 || first > 0xf4) return 1;
-  const size_t need = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  size_t length = 1;
-  while (length < need && at + length < text.size()) {
-    const unsigned byte = static_cast<unsigned char>(text[at + length]);
-    unsigned low = 0x80;
-    unsigned high = 0xbf;
-    if (length == 1) {
-      if (first == 0xe0) low = 0xa0;
-      if (first == 0xed) high = 0x9f;
-      if (first == 0xf0) low = 0x90;
-      if (first == 0xf4) high = 0x8f;
-    }
-    if (byte < low || byte > high) break;
-    ++length;
-  }
-  return length;
+size_t begin_of_code_point(std::string_view text, size_t end) {
+  U8_BACK_1_UNSAFE(text.data(), end);
+  return end;
 }
+
+#pragma GCC diagnostic pop
 
 struct ByteAlphabet {
   std::array<char32_t, 256> to_char{};
@@ -78,30 +52,14 @@ constexpr ByteAlphabet kByteAlphabet = make_byte_alphabet();
 }  // namespace
 
 CodePoint decode_code_point_before(std::string_view text, size_t end) {
-  size_t begin = end - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xc0U) == 0x80U) --begin;
-  return decode_code_point(text, begin);
+  return decode_code_point(text, begin_of_code_point(text, end));
 }
 
 void append_utf8(std::string& out, char32_t code_point) {
-  const auto push = [&](char32_t byte) {
-    out.push_back(static_cast<char>(static_cast<unsigned char>(byte)));
-  };
-  if (code_point < 0x80) {
-    push(code_point);
-  } else if (code_point < 0x800) {
-    push(0xc0U | (code_point >> 6));
-    push(0x80U | (code_point & 0x3fU));
-  } else if (code_point < 0x10000) {
-    push(0xe0U | (code_point >> 12));
-    push(0x80U | ((code_point >> 6) & 0x3fU));
-    push(0x80U | (code_point & 0x3fU));
-  } else {
-    push(0xf0U | (code_point >> 18));
-    push(0x80U | ((code_point >> 12) & 0x3fU));
-    push(0x80U | ((code_point >> 6) & 0x3fU));
-    push(0x80U | (code_point & 0x3fU));
-  }
+  char bytes[U8_MAX_LENGTH];
+  size_t length = 0;
+  U8_APPEND_UNSAFE(bytes, length, code_point);
+  out.append(bytes, length);
 }
 
 size_t find_invalid_utf8(std::string_view text) {
@@ -115,9 +73,8 @@ size_t find_invalid_utf8(std::string_view text) {
         continue;
       }
     }
-    const size_t length = sequence_length(text, at);
-    if (length == 0) return at;
-    at += length;
+    const size_t begin = at;
+    if (!step(text, at)) return begin;
   }
   return std::string_view::npos;
 }
@@ -130,7 +87,9 @@ std::string replace_invalid_utf8(std::string_view text) {
     result.append(text.substr(0, bad));
     if (bad == std::string_view::npos) return result;
     append_utf8(result, 0xfffd);
-    text.remove_prefix(bad + ill_formed_length(text, bad));
+    size_t end = bad;
+    step(text, end);
+    text.remove_prefix(end);
   }
 }
 

@@ -1,5 +1,8 @@
-// UTF-8: validation, one code point at a time, and the byte alphabet of byte-level tokenizers.
+// UTF-8 through ICU: validation, one code point at a time; and the byte alphabet of byte-level
+// tokenizers.
 #pragma once
+#include <unicode/utf8.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,17 +19,10 @@ struct CodePoint {
 
 // Code point that begins at text[at]; `text` is valid UTF-8 and at < text.size().
 inline CodePoint decode_code_point(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) {
-    return static_cast<char32_t>(static_cast<unsigned char>(text[at + i]));
-  };
-  const char32_t first = byte(0);
-  if (first < 0x80) return {first, 1};
-  if (first < 0xe0) return {((first & 0x1fU) << 6) | (byte(1) & 0x3fU), 2};
-  if (first < 0xf0)
-    return {((first & 0x0fU) << 12) | ((byte(1) & 0x3fU) << 6) | (byte(2) & 0x3fU), 3};
-  return {((first & 0x07U) << 18) | ((byte(1) & 0x3fU) << 12) | ((byte(2) & 0x3fU) << 6) |
-              (byte(3) & 0x3fU),
-          4};
+  size_t end = at;
+  UChar32 value = 0;
+  U8_NEXT_UNSAFE(text.data(), end, value);
+  return {static_cast<char32_t>(value), end - at};
 }
 // Code point that ends before text[end], end > 0.
 CodePoint decode_code_point_before(std::string_view text, size_t end);
