@@ -191,15 +191,41 @@ bool is_sentencepiece(std::string_view bytes) {
   return bytes.starts_with('\n') && bytes.find_first_not_of(" \t\r\n") != bytes.find('{');
 }
 
+// Classes of Transformers that make their cuts themselves, with the space before the text that
+// their config asks for (none: no space), whatever tokenizer.json says; the others take the file's.
+constexpr std::array kOwnPrefixSpace = {"Bart",    "CodeGen", "Cohere",  "GPT2",
+                                        "GPTNeoX", "Qwen2",   "Roberta", "Whisper"};
+
+void set_prefix_space(Json& pre_tokenizer, bool value, int depth = 0) {
+  // What is not of the format, the pre-tokenizer refuses.
+  if (!pre_tokenizer.is_object() || depth > kMaxComponentDepth) return;
+  if (const auto list = pre_tokenizer.find("pretokenizers"); list != pre_tokenizer.end())
+    for (Json& item : *list) set_prefix_space(item, value, depth + 1);
+  if (const auto type = pre_tokenizer.find("type");
+      type != pre_tokenizer.end() && *type == "ByteLevel")
+    pre_tokenizer["add_prefix_space"] = value;
+}
+
+void apply_prefix_space(const TokenizerConfig& config, Json& tokenizer) {
+  const auto is_class = [&](const char* name) {
+    return config.tokenizer_class == std::string(name) + "Tokenizer" ||
+           config.tokenizer_class == std::string(name) + "TokenizerFast";
+  };
+  const auto cuts = tokenizer.find("pre_tokenizer");
+  if (cuts != tokenizer.end() &&
+      std::any_of(kOwnPrefixSpace.begin(), kOwnPrefixSpace.end(), is_class))
+    set_prefix_space(*cuts, config.add_prefix_space.value_or(false));
+}
+
 // What the content is tells how it is read.
 std::shared_ptr<const Tokenizer> build(std::string_view content, const TokenizerConfig* config,
                                        const std::string& name, Warnings& warnings) {
   check_downloaded(content, name);
   if (is_sentencepiece(content)) return build_from_sentencepiece(content, config, name, warnings);
-  const Json json =
-      is_tiktoken(content) ? tiktoken_to_json(content, name) : parse_json(content, name);
+  Json json = is_tiktoken(content) ? tiktoken_to_json(content, name) : parse_json(content, name);
   const JsonField root(json, name + ": ");
   root.object();
+  if (config != nullptr) apply_prefix_space(*config, json);
   return std::make_shared<HfTokenizer>(root, config, name, warnings);
 }
 

@@ -127,6 +127,44 @@ TEST(Tokenizer, the_config_says_whether_bos_and_eos_are_added) {
   EXPECT_EQ(tokenizer->encode("ab", {.add_bos = true, .add_eos = false}), (Ids{7, 2}));
 }
 
+// The ids are those of Transformers 5.24 with the same two files.
+TEST(Tokenizer, the_class_in_the_config_decides_on_the_space_before_the_text) {
+  const auto ids = [](const std::string& file_value, const std::string& config) {
+    std::string file = byte_level(R"(["a b","Ġ a"])");
+    const std::string field = "\"add_prefix_space\":";
+    file.replace(file.find(field) + field.size(), 5, file_value);
+    return parse_tokenizer(file, config, "t")->encode("a");
+  };
+  const Ids plain{0};
+  const Ids spaced{4};
+  for (const char* file_value : {"false", "true"}) {
+    for (const char* name : {"GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer",
+                             "GPTNeoXTokenizerFast", "Qwen2Tokenizer", "CohereTokenizer"}) {
+      const std::string named = std::string(R"({"tokenizer_class":")") + name + '"';
+      EXPECT_EQ(ids(file_value, named + R"(,"add_prefix_space":true})"), spaced) << name;
+      EXPECT_EQ(ids(file_value, named + R"(,"add_prefix_space":false})"), plain) << name;
+      EXPECT_EQ(ids(file_value, named + "}"), plain) << name;
+    }
+  }
+  for (const char* other :
+       {R"({"tokenizer_class":"PreTrainedTokenizerFast","add_prefix_space":true})",
+        R"({"tokenizer_class":"LlamaTokenizerFast","add_prefix_space":true})",
+        R"({"add_prefix_space":true})"}) {
+    EXPECT_EQ(ids("false", other), plain) << other;
+    EXPECT_EQ(ids("true", other), spaced) << other;
+  }
+}
+
+TEST(Tokenizer, pre_tokenizers_of_a_wrong_type_are_refused_whatever_the_class) {
+  const char* config = R"({"tokenizer_class":"GPT2Tokenizer","add_prefix_space":true})";
+  for (const char* cuts : {"[]", "7", R"({"type":7})", R"({"type":"Sequence","pretokenizers":7})",
+                           R"({"type":"Sequence","pretokenizers":[null,7]})"}) {
+    const std::string file = std::string(R"({"pre_tokenizer":)") + cuts +
+                             R"(,"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})";
+    EXPECT_THROW(parse_tokenizer(file, config, "t"), Error) << cuts;
+  }
+}
+
 TEST(Tokenizer, bos_may_equal_eos) {
   const auto tokenizer = with_bos(R"({"bos_token":"<s>","eos_token":"<s>"})");
   const EncodeOptions both{.add_bos = true, .add_eos = true};
