@@ -1,7 +1,6 @@
 // Speed of encoding and of training a vocabulary: one line of JSON for bench/tokenizer/compare.py.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include "rhea/base/json.h"
 #include "rhea/base/thread_pool.h"
 #include "rhea/components/tokenizer/bpe_trainer.h"
+#include "rhea/components/tokenizer/sha256.h"
 #include "rhea/components/tokenizer/tokenizer.h"
 
 namespace {
@@ -28,22 +28,39 @@ std::vector<std::string> read_documents(const char* path) {
   std::ifstream file(path);
   std::vector<std::string> documents;
   for (std::string line; std::getline(file, line);)
-    documents.push_back(parse_json(line).get<std::string>());
+    documents.push_back(rhea::parse_json(line).get<std::string>());
   if (documents.empty()) throw rhea::Error("{}: no documents", path);
   return documents;
+}
+
+// SHA-256 of the ids of all documents, each with its number of ids before it, as 4-byte integers.
+std::string digest_of(const std::vector<std::vector<int32_t>>& documents) {
+  std::string bytes;
+  const auto append = [&](const int32_t* values, size_t count) {
+    bytes.append(reinterpret_cast<const char*>(values), count * sizeof *values);
+  };
+  for (const auto& ids : documents) {
+    const auto count = static_cast<int32_t>(ids.size());
+    append(&count, 1);
+    append(ids.data(), ids.size());
+  }
+  return rhea::tokenizer::sha256_hex(bytes);
 }
 
 void encode(const char* tokenizer_path, const std::vector<std::string>& documents, int threads) {
   const auto tokenizer = rhea::tokenizer::load_tokenizer(tokenizer_path);
   rhea::ThreadPool pool(threads);
-  std::atomic<int64_t> num_tokens{0};
+  std::vector<std::vector<int32_t>> ids(documents.size());
   const auto begin = Clock::now();
   pool.parallel_for(static_cast<int64_t>(documents.size()), [&](int64_t first, int64_t last, int) {
-    for (int64_t i = first; i < last; ++i)
-      num_tokens += static_cast<int64_t>(
-          tokenizer->encode(documents[static_cast<size_t>(i)], {.add_specials = false}).size());
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i)
+      ids[i] = tokenizer->encode(documents[i], {.add_specials = false});
   });
-  fmt::print("{{\"seconds\":{},\"tokens\":{}}}\n", seconds_since(begin), num_tokens.load());
+  const double seconds = seconds_since(begin);
+  size_t num_tokens = 0;
+  for (const auto& document : ids) num_tokens += document.size();
+  fmt::print("{{\"seconds\":{},\"tokens\":{},\"digest\":\"{}\"}}\n", seconds, num_tokens,
+             digest_of(ids));
 }
 
 void train(int64_t vocab_size, const std::vector<std::string>& documents) {
