@@ -2,10 +2,12 @@
 """Compares Rhea's tokenizers with the PyPI package `tokenizers`, and makes golden files with it.
 
   compare --rhea BIN [--megabytes 20] [--text FILE ...] TOKENIZER ...   published tokenizers on mixed text
+          TOKENIZER: tokenizer.json, or what the packages sentencepiece, tiktoken and transformers (vocab.json with merges.txt)
+          read; those of the kinds given are needed
   random  --rhea BIN [--count 200] [--seed 1]                           tokenizers of random components
   goldens --output FILE                                                 ids and texts for the unit tests
 
-Needs Python 3.9 and `pip install tokenizers`. Ends with code 1 at the first difference, which it prints.
+Needs Python 3.10 and `pip install tokenizers`. Prints the first differences of each tokenizer and ends with code 1 if there are any.
 """
 import argparse
 import base64
@@ -91,20 +93,72 @@ def first_difference(name, text, expected, found):
     return "%s: %r\n  at %d expected %r\n  found %r" % (name, text[:300], at, expected[max(0, at - 3):at + 12], found[max(0, at - 3):at + 12])
 
 
-def compare_texts(rhea, name, path, tokenizer, texts, specials):
-    """Ids, and the text of the ids. Returns the problems."""
+def functions_of(tokenizer, specials):
+    """Texts to ids, ids to text."""
+    return (lambda texts: [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=specials)],
+            lambda ids: tokenizer.decode(ids, skip_special_tokens=False))
+
+
+def compare_texts(rhea, name, path, functions, texts, specials=False):
+    """Ids, and the text of the ids. `functions` of the reference: texts to ids, ids to text. Returns the problems."""
+    encode, decode = functions
     problems = []
-    encode = [rhea, "tokenizer", "encode", "--jsonl", "--tokenizer", path] + ([] if specials else ["--no_specials"])
-    expected = [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=specials)]
-    for text, a, b in zip(texts, expected, rhea_lines(encode, texts)):
+    command = [rhea, "tokenizer", "encode", "--jsonl", "--tokenizer", path] + ([] if specials else ["--no_specials"])
+    expected = encode(texts)
+    for text, a, b in zip(texts, expected, rhea_lines(command, texts), strict=True):
         if a != b:
             problems.append(first_difference(name + " ids", text, a, b))
-    decode = [rhea, "tokenizer", "decode", "--jsonl", "--no_specials", "--tokenizer", path]
-    for text, ids, b in zip(texts, expected, rhea_lines(decode, expected)):
-        a = tokenizer.decode(ids, skip_special_tokens=False)
+    command = [rhea, "tokenizer", "decode", "--jsonl", "--no_specials", "--tokenizer", path]
+    for text, ids, b in zip(texts, expected, rhea_lines(command, expected), strict=True):
+        a = decode(ids)
         if a != b:
             problems.append(first_difference(name + " text", text, a, b))
     return problems
+
+
+# How the package writes the cuts of Llama 3, whose file of ranks does not hold them.
+LLAMA3_CUTS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+               r"|\s+(?!\S)|\s+")
+
+
+def tiktoken_encoding(path, data):
+    import tiktoken
+    if not data.startswith(b"{"):
+        ranks = {base64.b64decode(word): int(rank) for word, rank in map(bytes.split, data.splitlines())}
+        return tiktoken.Encoding("file", pat_str=LLAMA3_CUTS, mergeable_ranks=ranks, special_tokens={})
+    parts = json.loads(data)
+    ranks, rank, words = {}, 0, iter(parts["bpe_ranks"].split())
+    for word in words:
+        if word == "!":
+            rank = int(next(words))
+        else:
+            ranks[base64.b64decode(word)] = rank
+            rank += 1
+    return tiktoken.Encoding("file", pat_str=parts["pat_str"], mergeable_ranks=ranks, special_tokens=parts["special_tokens"])
+
+
+def reference(path):
+    """What to give Rhea, the name and version of the reference, and its functions."""
+    package = "tokenizers " + tokenizers.__version__
+    if os.path.isdir(path):
+        file = os.path.join(path, "tokenizer.json")
+        if os.path.exists(file):
+            return file, package, functions_of(Tokenizer.from_file(file), specials=False)
+        import transformers
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path).backend_tokenizer
+        return path, "transformers " + transformers.__version__, functions_of(tokenizer, specials=False)
+    with open(path, "rb") as file:
+        data = file.read()
+    if b'"bpe_ranks"' in data[:4096] or data.splitlines()[0].split()[-1:] == [b"0"]:
+        import tiktoken
+        encoding = tiktoken_encoding(path, data)
+        encode = lambda texts: [encoding.encode(text, allowed_special="all") for text in texts]
+        return path, "tiktoken " + tiktoken.__version__, (encode, encoding.decode)
+    if path.endswith(".json"):
+        return path, package, functions_of(Tokenizer.from_file(path), specials=False)
+    import sentencepiece
+    model = sentencepiece.SentencePieceProcessor(model_file=path)
+    return path, "sentencepiece " + sentencepiece.__version__, (model.encode, model.decode)
 
 
 def compare(args):
@@ -129,9 +183,9 @@ def compare(args):
         size += len(text.encode())
     bad = 0
     for path in args.tokenizers:
-        file = os.path.join(path, "tokenizer.json") if os.path.isdir(path) else path
-        problems = compare_texts(args.rhea, path, file, Tokenizer.from_file(file), documents, specials=False)
-        print("%s: %d documents, %.1f MB, %d differences" % (path, len(documents), size / 1e6, len(problems)), flush=True)
+        given, package, functions = reference(path)
+        problems = compare_texts(args.rhea, path, given, functions, documents)
+        print("%s: %s, %d documents, %.1f MB, %d differences" % (path, package, len(documents), size / 1e6, len(problems)), flush=True)
         for problem in problems[:3]:
             print(problem)
         bad += len(problems)
@@ -240,9 +294,8 @@ def random_tokenizer(rng, kind=None, small=False):
     normalizer = random_normalizer(rng) if rng.random() < 0.6 else None
     pre_tokenizer = random_pre_tokenizer(rng) if rng.random() < 0.8 else None
     decoder = random_decoder(rng) if rng.random() < 0.8 else None
-    parts = str(normalizer) + str(pre_tokenizer)
-    if "=first" in parts and ("ByteLevel" in parts or "Prepend" in parts or parts.count("Metaspace") > 1):
-        # Rhea's Metaspace asks where a piece begins, the package where the character begins that its first byte comes from.
+    if "=first" in str(pre_tokenizer) and ("ByteLevel" in str(normalizer) or "Prepend" in str(normalizer)):
+        # Rhea's Metaspace takes what these normalizers make of the first character for characters of the text.
         pre_tokenizer = None
     saved = train(rng, kind, texts, normalizer, pre_tokenizer, small)
     tokenizer = Tokenizer.from_str(json.dumps(saved))
@@ -303,7 +356,7 @@ def random_rounds(args):
             try:
                 problems = []
                 for specials in (False, True):
-                    problems += compare_texts(args.rhea, str(number), file.name, tokenizer, texts, specials)
+                    problems += compare_texts(args.rhea, str(number), file.name, functions_of(tokenizer, specials), texts, specials)
             except RuntimeError as error:
                 problems = [str(error)]
         if problems:
@@ -375,6 +428,12 @@ def golden_components():
     cut += [{"type": "Sequence", "pretokenizers": [split, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": True}]},
             {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
                                                    {"type": "Digits", "individual_digits": True}]}]
+    # What stems from the first character begins the text, wherever it is cut.
+    first = [{"type": "FixedLength", "length": 1}, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": True}]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False}
+    cut += [{"type": "Sequence", "pretokenizers": before + first}
+            for before in ([byte_level], [dict(byte_level, add_prefix_space=False)], [byte_level, byte_level], [split, byte_level],
+                           [{"type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "split": False}])]
     decode = [{"type": name} for name in ("ByteFallback", "Fuse")]
     decode += [{"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}]
     decode += [{"type": "WordPiece", "prefix": "##", "cleanup": a} for a in flags]

@@ -15,20 +15,30 @@ namespace {
 constexpr const char* kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// Writes the pieces anew, one behind the other: change(piece, number, out) appends what a piece
-// becomes. False from then on where the first piece did not begin the text.
-template <class F>
-void rewrite(std::string& text, bool& at_start, std::vector<Range>& pieces, F&& change) {
-  at_start = at_start && !pieces.empty() && pieces.front().begin == 0;
+// Writes the pieces anew, one behind the other: insert(piece, in_front) is put before a piece, and
+// map(part, out) appends what a part of it becomes. The first `front` bytes of the text stem from
+// the character that began the whole text; so do, from then on, those made of them.
+template <class Insert, class Map>
+void rewrite(std::string& text, size_t& front, std::vector<Range>& pieces, Insert&& insert,
+             Map&& map) {
   std::string result;
   result.reserve(text.size() + pieces.size());
-  for (size_t i = 0; i < pieces.size(); ++i) {
+  size_t new_front = 0;
+  for (Range& piece : pieces) {
+    const auto part = [&](size_t from, size_t to) {
+      return std::string_view(text).substr(from, to - from);
+    };
     const size_t begin = result.size();
-    change(std::string_view(text).substr(pieces[i].begin, pieces[i].end - pieces[i].begin), i,
-           result);
-    pieces[i] = {begin, result.size()};
+    const bool in_front = piece.begin < front;
+    const size_t border = std::clamp(front, piece.begin, piece.end);
+    result += insert(part(piece.begin, piece.end), in_front);
+    map(part(piece.begin, border), result);
+    if (in_front) new_front = result.size();
+    map(part(border, piece.end), result);
+    piece = {begin, result.size()};
   }
   text = std::move(result);
+  front = new_front;
 }
 
 }  // namespace
@@ -129,37 +139,39 @@ void PreTokenizer::keep_bytes() { stages_.pop_back(); }
 
 void PreTokenizer::split(std::string& text, bool at_start, Scratch& scratch) const {
   scratch.pieces.assign(1, Range{0, text.size()});
+  size_t front = at_start ? decode_code_point(text, 0).length : 0;
+  const auto keep = [](std::string_view part, std::string& out) { out += part; };
   for (const Stage& stage : stages_) {
     if (std::holds_alternative<PrefixSpace>(stage)) {
-      rewrite(text, at_start, scratch.pieces, [](std::string_view piece, size_t, std::string& out) {
-        if (!piece.starts_with(' ')) out.push_back(' ');
-        out += piece;
-      });
+      const auto space = [](std::string_view piece, bool) {
+        return std::string_view(piece.starts_with(' ') ? "" : " ");
+      };
+      rewrite(text, front, scratch.pieces, space, keep);
       continue;
     }
     if (std::holds_alternative<ByteAlphabet>(stage)) {
-      rewrite(text, at_start, scratch.pieces, [](std::string_view piece, size_t, std::string& out) {
-        for (const char byte : piece) append_utf8(out, byte_to_char(static_cast<uint8_t>(byte)));
+      const auto nothing = [](std::string_view, bool) { return std::string_view(); };
+      rewrite(text, front, scratch.pieces, nothing, [](std::string_view part, std::string& out) {
+        for (const char byte : part) append_utf8(out, byte_to_char(static_cast<uint8_t>(byte)));
       });
       continue;
     }
     if (const auto* metaspace = std::get_if<Metaspace>(&stage)) {
-      const bool begins = at_start && !scratch.pieces.empty() && scratch.pieces.front().begin == 0;
-      rewrite(text, at_start, scratch.pieces,
-              [&](std::string_view piece, size_t number, std::string& out) {
-                const bool marked = piece.starts_with(' ') || piece.starts_with(metaspace->mark);
-                const bool wanted =
-                    metaspace->prepend == Metaspace::Prepend::always ||
-                    (metaspace->prepend == Metaspace::Prepend::first && begins && number == 0);
-                if (wanted && !marked) out += metaspace->mark;
-                for (const char byte : piece) {
-                  if (byte == ' ') {
-                    out += metaspace->mark;
-                  } else {
-                    out.push_back(byte);
-                  }
-                }
-              });
+      const auto mark = [&](std::string_view piece, bool in_front) {
+        const bool marked = piece.starts_with(' ') || piece.starts_with(metaspace->mark);
+        const bool wanted = metaspace->prepend == Metaspace::Prepend::always ||
+                            (metaspace->prepend == Metaspace::Prepend::first && in_front);
+        return wanted && !marked ? std::string_view(metaspace->mark) : std::string_view();
+      };
+      rewrite(text, front, scratch.pieces, mark, [&](std::string_view part, std::string& out) {
+        for (const char byte : part) {
+          if (byte == ' ') {
+            out += metaspace->mark;
+          } else {
+            out.push_back(byte);
+          }
+        }
+      });
       continue;
     }
     scratch.next.clear();
