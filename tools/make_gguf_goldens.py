@@ -278,10 +278,15 @@ def granite():
     m.finish()
 
 
-def phi3():
-    m = Model("phi3", "phi3", vocab=32)
+def phi3(name="phi3", turned=16, long_rope=False):
+    m = Model(name, "phi3", vocab=32)
     m.sizes(32, 1, 2, 1, 64)
-    m.writer.add_rope_dimension_count(16), m.writer.add_sliding_window(16)
+    m.writer.add_rope_dimension_count(turned), m.writer.add_sliding_window(16)
+    if long_rope:
+        m.writer.add_rope_scaling_orig_ctx_len(16)
+        m.writer.add_rope_scaling_attn_factors(float(np.sqrt(1 + np.log(64 / 16) / np.log(16))))
+        m.writer.add_tensor("rope_factors_long.weight", np.linspace(1.5, 9, turned // 2).astype(np.float32))
+        m.writer.add_tensor("rope_factors_short.weight", np.linspace(1, 2, turned // 2).astype(np.float32))
     outside_layers(m, 32)
     m.add("output.weight", "lm_head.weight", (32, 32), T.F16)
     norms(m, 0, BEFORE_BRANCHES, 32)
@@ -326,7 +331,11 @@ def qwen2moe():
     m.finish()
 
 
+def phi3_long():
+    phi3("phi3_long", turned=12, long_rope=True)
+
+
 OUT.mkdir(parents=True, exist_ok=True)
 blocks()
-for model in (llama, llama_spm, qwen2, qwen3moe, gemma2, gemma, gemma3, olmo2, granite, phi3, mixtral, qwen2moe):
+for model in (llama, llama_spm, qwen2, qwen3moe, gemma2, gemma, gemma3, olmo2, granite, phi3, mixtral, qwen2moe, phi3_long):
     model()

@@ -64,6 +64,8 @@ double shortest(double value) {
   return parsed;
 }
 
+constexpr std::string_view kLongFactors = "rope_factors_long.weight";
+
 // --- fields that only some have
 
 void attention_biases(ArchitectureKeys& keys, Json& config) {
@@ -148,11 +150,61 @@ void gemma3_fields(ArchitectureKeys& keys, Json& config) {
   query_scale(config, 62);
 }
 
+std::vector<float> stored_floats(const File& file, const Tensor& tensor) {
+  if (tensor.type->dequantize == nullptr)
+    throw Error("{}: {} is {}, which is not read", file.path().string(), tensor.name,
+                tensor.type->name);
+  std::vector<float> values(static_cast<size_t>(tensor.num_elements()));
+  dequantize(*tensor.type, tensor.blocks, values);
+  return values;
+}
+
+// Long rope: the divisors of the frequencies of short and of long texts are tensors. The factor of
+// the attention follows from the two lengths, in the file as in Transformers.
+void read_long_rope(ArchitectureKeys& keys, const Json& config, int64_t num_turned, Json& rope) {
+  const File& file = keys.file();
+  rope["rope_type"] = "longrope";
+  for (const auto& [field, name] : {std::pair("short_factor", "rope_factors_short.weight"),
+                                    std::pair("long_factor", kLongFactors.data())}) {
+    const Tensor* factors = file.find(name);
+    if (factors == nullptr || factors->num_elements() * 2 != num_turned)
+      throw Error("{}: long rope needs {} with {} elements, half of the dims that turn; found {}",
+                  file.path().string(), name, num_turned / 2,
+                  factors == nullptr ? "no such tensor"
+                                     : fmt::format("{} elements", factors->num_elements()));
+    Json list = Json::array();
+    for (const float value : stored_floats(file, *factors))
+      list.push_back(shortest(static_cast<double>(value)));
+    rope[field] = list;
+  }
+  const auto original = config["original_max_position_embeddings"].get<double>();
+  const double factor = config["max_position_embeddings"].get<double>() / original;
+  const double published = factor > 1 ? std::sqrt(1 + std::log(factor) / std::log(original)) : 1;
+  const double stored = keys.number("rope.scaling.attn_factor", published);
+  if (!(std::abs(stored - published) <= 1e-5 * published))
+    rope["attention_factor"] = shortest(stored);
+}
+
 void phi3_fields(ArchitectureKeys& keys, Json& config) {
   const int64_t window = keys.integer("attention.sliding_window", 0);
   config["sliding_window"] = window == 0 ? Json() : Json(window);
   config["original_max_position_embeddings"] =
       keys.integer("rope.scaling.original_context_length", config["max_position_embeddings"]);
+  // These files say how many dims of a head turn and leave its size to be computed.
+  const int64_t num_turned = keys.integer("rope.dimension_count", config["head_dim"]);
+  const int64_t head_dim =
+      config["hidden_size"].get<int64_t>() / config["num_attention_heads"].get<int64_t>();
+  config["head_dim"] = head_dim;
+  Json& rope = config["rope_parameters"];
+  if (num_turned != head_dim) {
+    const double share = static_cast<double>(num_turned) / static_cast<double>(head_dim);
+    if (num_turned > head_dim ||
+        static_cast<int64_t>(static_cast<double>(head_dim) * share) != num_turned)
+      throw Error("{}: phi3.rope.dimension_count is {}, a head has {} dims",
+                  keys.file().path().string(), num_turned, head_dim);
+    rope["partial_rotary_factor"] = share;
+  }
+  if (keys.file().find(kLongFactors) != nullptr) read_long_rope(keys, config, num_turned, rope);
 }
 
 void granite_fields(ArchitectureKeys& keys, Json& config) {
@@ -190,11 +242,7 @@ const std::array kArchitectures = {
 // Llama 3 files hold the divisors of the frequencies instead of the numbers they come from; all
 // published ones come from these.
 Json llama3_rope(ArchitectureKeys& keys, const Tensor& factors, double theta, int64_t head_dim) {
-  std::vector<float> stored(static_cast<size_t>(factors.num_elements()));
-  if (factors.type->dequantize == nullptr)
-    throw Error("{}: rope_freqs.weight is {}, which is not read", keys.file().path().string(),
-                factors.type->name);
-  dequantize(*factors.type, factors.blocks, stored);
+  const std::vector<float> stored = stored_floats(keys.file(), factors);
   constexpr double kLow = 1, kHigh = 4, kOriginal = 8192, kPi = 3.14159265358979323846;
   const double factor = stored.empty() ? 0 : static_cast<double>(*std::ranges::max_element(stored));
   bool matches = static_cast<int64_t>(stored.size()) * 2 == head_dim && factor >= 1;
@@ -218,16 +266,19 @@ Json llama3_rope(ArchitectureKeys& keys, const Tensor& factors, double theta, in
           {"original_max_position_embeddings", static_cast<int64_t>(kOriginal)}};
 }
 
-Json rope_of(ArchitectureKeys& keys, int64_t head_dim, int64_t context) {
+Json rope_of(ArchitectureKeys& keys, const Architecture& architecture, int64_t head_dim,
+             int64_t context) {
   const double theta = shortest(keys.number("rope.freq_base", 10000));
   const std::string type = keys.text("rope.scaling.type", "none");
   if (const Tensor* factors = keys.file().find("rope_freqs.weight"))
     return llama3_rope(keys, *factors, theta, head_dim);
-  if (keys.file().find("rope_factors_long.weight") != nullptr)
-    throw Error("{}: long rope (rope_factors_long.weight) is not supported in GGUF files",
-                keys.file().path().string());
-  Json rope = {{"rope_theta", theta}, {"rope_type", type == "none" ? "default" : type}};
-  if (type == "none") return rope;
+  const bool long_rope = keys.file().find(kLongFactors) != nullptr;
+  if (long_rope && architecture.name != "phi3")
+    throw Error("{}: long rope ({}) is supported for phi3, not for {}", keys.file().path().string(),
+                kLongFactors, architecture.name);
+  const bool plain = long_rope || type == "none";  // long rope: see phi3_fields
+  Json rope = {{"rope_theta", theta}, {"rope_type", plain ? "default" : type}};
+  if (plain) return rope;
   if (type != "linear" && type != "yarn")
     throw Error("{}: rope.scaling.type '{}' is not supported; supported: none, linear, yarn",
                 keys.file().path().string(), type);
@@ -334,7 +385,7 @@ Json config_of(const File& file, const Architecture& architecture) {
       {"num_hidden_layers", num_layers},
       {"num_key_value_heads", keys.integer("attention.head_count_kv", heads)},
       {"rms_norm_eps", shortest(keys.number("attention.layer_norm_rms_epsilon"))},
-      {"rope_parameters", rope_of(keys, head_dim, context)},
+      {"rope_parameters", rope_of(keys, architecture, head_dim, context)},
       {"tie_word_embeddings", file.find("output.weight") == nullptr},
       {"dtype", "float32"},
       {"use_cache", true},

@@ -11,6 +11,7 @@
 #include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/gguf/published.h"
+#include "rhea/components/gguf/test_bytes.h"
 #include "rhea/components/safetensors/reader.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
@@ -63,7 +64,7 @@ void expect_published(const char* name) {
 
 TEST(GgufModels, WeightsAreThePublishedOnes) {
   for (const char* name : {"llama", "llama_spm", "qwen2", "qwen3moe", "gemma2", "gemma", "gemma3",
-                           "olmo2", "granite", "phi3", "mixtral", "qwen2moe"})
+                           "olmo2", "granite", "phi3", "phi3_long", "mixtral", "qwen2moe"})
     expect_published(name);
 }
 
@@ -112,6 +113,18 @@ TEST(GgufModels, WhatOnlySomeArchitecturesHaveIsInTheConfig) {
   EXPECT_EQ(config("qwen2moe")["norm_topk_prob"], false);
 }
 
+TEST(GgufModels, LongRopeIsReadFromItsTensors) {
+  const json config = parsed(published_files(File(kData / "phi3_long.gguf")).config_json);
+  EXPECT_EQ(config["head_dim"], 16);
+  EXPECT_EQ(config["original_max_position_embeddings"], 16);
+  const json& rope = config["rope_parameters"];
+  EXPECT_EQ(rope["rope_type"], "longrope");
+  EXPECT_EQ(rope["partial_rotary_factor"], 0.75);
+  EXPECT_EQ(rope["long_factor"], json({1.5, 3.0, 4.5, 6.0, 7.5, 9.0}));
+  EXPECT_EQ(rope["short_factor"], json({1.0, 1.2, 1.4, 1.6, 1.8, 2.0}));
+  EXPECT_FALSE(rope.contains("attention_factor")) << "it is what follows from the lengths";
+}
+
 TEST(GgufModels, ByteLevelTokenizer) {
   const auto files = published_files(File(kData / "llama.gguf"));
   const json tokenizer = parsed(files.tokenizer_json);
@@ -139,41 +152,6 @@ TEST(GgufModels, SentencepieceTokenizerMergesByScore) {
   EXPECT_EQ(tokenizer["normalizer"]["normalizers"][0]["type"], "Prepend");
   EXPECT_EQ(tokenizer["post_processor"]["single"][0]["SpecialToken"]["id"], "<s>");
 }
-
-// A GGUF file put together by hand.
-class Bytes {
- public:
-  template <class T>
-  Bytes& number(T value) {
-    text_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  Bytes& string(std::string_view text) {
-    number<uint64_t>(text.size());
-    text_ += text;
-    return *this;
-  }
-  Bytes& header(uint64_t num_tensors, uint64_t num_fields, uint32_t version = 3) {
-    text_ += "GGUF";
-    return number(version).number(num_tensors).number(num_fields);
-  }
-  Bytes& tensor(std::string_view name, std::vector<uint64_t> dims, uint32_t type, uint64_t offset) {
-    string(name).number(static_cast<uint32_t>(dims.size()));
-    for (const uint64_t dim : dims) number(dim);
-    return number(type).number(offset);
-  }
-  Bytes& data(size_t size) {
-    text_.resize((text_.size() + 31) / 32 * 32);
-    text_.resize(text_.size() + size);
-    return *this;
-  }
-  std::string error() const {
-    return error_of([&] { parse(std::as_bytes(std::span(text_)), "x.gguf"); });
-  }
-
- private:
-  std::string text_;
-};
 
 TEST(GgufHeader, WhatIsNoGgufFileIsRefusedByName) {
   EXPECT_THAT(Bytes().string("nothing").error(), HasSubstr("no GGUF file"));
@@ -267,6 +245,8 @@ TEST(GgufModels, WhatIsNotUnderstoodIsNamed) {
   EXPECT_THAT(model_error("llama.gguf", "blk.0.ffn_gate", "blk.0.ffn_gaze"),
               HasSubstr("blk.0.ffn_gaze.weight"));
   EXPECT_THAT(model_error("llama.gguf", "llama-bpe", "llama-bqe"), HasSubstr("'llama-bqe'"));
+  EXPECT_THAT(model_error("phi3_long.gguf", "factors_short", "factors_shirt"),
+              HasSubstr("rope_factors_short.weight with 6 elements"));
   EXPECT_THAT(model_error("llama_spm.gguf", "ggml.scores", "ggml.scales"),
               HasSubstr("no tokenizer.ggml.scores"));
 }

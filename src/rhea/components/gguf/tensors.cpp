@@ -91,7 +91,8 @@ bool add_experts(std::vector<PublishedTensor>& out, const Tensor& tensor,
 }
 
 bool is_rope_table(std::string_view name) {
-  return name == "rope_freqs.weight" || name.ends_with(".attn_rot_embd.weight");
+  return name == "rope_freqs.weight" || name.starts_with("rope_factors_") ||
+         name.ends_with(".attn_rot_embd.weight");
 }
 
 }  // namespace
