@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace rhea::checkpoint {
@@ -10,20 +11,18 @@ namespace rhea::checkpoint {
 // step() may be called from many threads.
 class Progress {
  public:
-  // `verb`: "Loaded", for "Loaded 3 of 10 tensors."
-  Progress(std::string verb, int64_t total) : verb_(std::move(verb)), total_(total) {}
+  using Clock = std::chrono::steady_clock;
+  // `verb`: "Loaded", for "Loaded 3 of 10 tensors." `now`: what the time is, safe to call from
+  // every thread.
+  Progress(std::string verb, int64_t total, std::function<Clock::time_point()> now = Clock::now);
   void step();
 
  private:
-  using Clock = std::chrono::steady_clock;
-  static int64_t now() { return Clock::now().time_since_epoch().count(); }
-
-  static constexpr int64_t kInterval =
-      std::chrono::duration_cast<Clock::duration>(std::chrono::seconds(10)).count();
   std::string verb_;
   int64_t total_;
+  std::function<Clock::time_point()> now_;
   std::atomic<int64_t> done_{0};
-  std::atomic<int64_t> next_line_{now() + kInterval};
+  std::atomic<Clock::time_point> next_line_;
 };
 
 }  // namespace rhea::checkpoint
