@@ -50,10 +50,11 @@ nn::Decoder::Config cohere2(Fields& fields) {
                {"position_embedding_type", "\"rope_gptj\""},
                {"order_of_interleaved_layers", "\"local_attn_first\""}});
   fields.ignore({"use_parallel_embedding"});
-  const int64_t pattern = fields.integer("sliding_window_pattern");
+  fields.check_number("sliding_window_pattern");
   const int64_t window = read_window(fields);
-  const auto sliding = read_sliding_layers(
-      fields, sizes.n_layers, window, [&](int64_t layer) { return (layer + 1) % pattern != 0; });
+  const auto sliding = read_sliding_layers(fields, sizes.n_layers, window, [&](int64_t layer) {
+    return (layer + 1) % fields.integer("sliding_window_pattern") != 0;
+  });
   set_windows(model, window, sliding);
   for_each_block(model, [&](auto&, nn::Attention::Config& attention, int64_t layer) {
     if (!sliding[static_cast<size_t>(layer)]) attention.rope = {};

@@ -88,13 +88,18 @@ Fields::Fields(const json& object, const json& defaults, std::string origin, Not
 
 bool Fields::given(std::string_view name) const { return !is_null(*object_, name); }
 
+void Fields::note_default(std::string_view name, const json& value) {
+  if (noted_.emplace(name).second)
+    notes_->defaulted.push_back(fmt::format("{} = {}", name, value.dump()));
+}
+
 const json* Fields::find(std::string_view name) {
-  const bool first = used_.emplace(name).second;
+  used_.emplace(name);
   if (const auto at = object_->find(name); at != object_->end())
     return at->is_null() ? nullptr : &*at;
   const auto at = defaults_->find(name);
   if (at == defaults_->end() || at->is_null()) return nullptr;
-  if (first) notes_->defaulted.push_back(fmt::format("{} = {}", name, at->dump()));
+  note_default(name, *at);
   return &*at;
 }
 
@@ -175,6 +180,11 @@ std::optional<double> Fields::maybe_number(std::string_view name) {
 
 double Fields::number_or(std::string_view name, double fallback) {
   return maybe_number(name).value_or(fallback);
+}
+
+void Fields::check_number(std::string_view name) {
+  used_.emplace(name);
+  if (given(name)) as_number(name, *object_->find(name));
 }
 
 bool Fields::flag(std::string_view name) {
@@ -261,6 +271,7 @@ Fields Fields::section(std::string_view name) {
   static const json kEmpty = json::object();
   used_.emplace(name);
   const json& from = given(name) ? *object_ : *defaults_;
+  if (!given(name) && !is_null(from, name)) note_default(name, *from.find(name));
   return {is_null(from, name) ? kEmpty : *from.find(name), kEmpty,
           fmt::format("{}: {}", origin_, name), *notes_};
 }

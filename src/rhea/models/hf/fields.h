@@ -62,6 +62,8 @@ class Fields {
   double number(std::string_view name);
   std::optional<double> maybe_number(std::string_view name);
   double number_or(std::string_view name, double fallback);
+  // Known, and a number where the file gives one; its class default is not taken.
+  void check_number(std::string_view name);
   bool flag(std::string_view name);
   bool flag_or(std::string_view name, bool fallback);
   std::string text(std::string_view name);
@@ -95,6 +97,7 @@ class Fields {
   void warn(std::string text) { notes_->warnings.push_back(std::move(text)); }
 
  private:
+  void note_default(std::string_view name, const nlohmann::json& value);
   // Null: absent or null.
   const nlohmann::json* find(std::string_view name);
   const nlohmann::json& required(std::string_view name);
@@ -108,6 +111,7 @@ class Fields {
   Notes* notes_;
   std::span<const Spelling> spellings_;
   std::set<std::string, std::less<>> used_;
+  std::set<std::string, std::less<>> noted_;  // in notes_->defaulted
 };
 
 }  // namespace rhea::models::hf

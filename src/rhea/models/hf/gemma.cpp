@@ -85,11 +85,12 @@ nn::Decoder::Config gemma3_text(Fields& fields) {
   auto model = gemma_decoder(fields, sizes, ropes.full, kSandwichNames);
   read_common(fields, model);
   fields.only("attn_logit_softcapping", "null");  // which Transformers reads and does not apply
-  const int64_t pattern = fields.integer("sliding_window_pattern");
+  fields.check_number("sliding_window_pattern");
   fields.ignore({"_sliding_window_pattern"});
   const int64_t window = read_window(fields);
-  const auto sliding = read_sliding_layers(
-      fields, sizes.n_layers, window, [&](int64_t layer) { return (layer + 1) % pattern != 0; });
+  const auto sliding = read_sliding_layers(fields, sizes.n_layers, window, [&](int64_t layer) {
+    return (layer + 1) % fields.integer("sliding_window_pattern") != 0;
+  });
   set_windows(model, window, sliding);
   set_ropes(model, ropes, sliding);
   return model;

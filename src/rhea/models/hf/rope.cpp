@@ -11,29 +11,39 @@ using Scaling = nn::RopeSpec::Scaling;
 
 constexpr double kDefaultTheta = 10000;
 
-// Numbers at the top level that the objects below refer to.
+// Numbers at the top level that the objects below refer to. Those that an object may replace are
+// looked up when it does not: a class default that is looked up is reported as taken.
 struct Top {
+  Fields* fields = nullptr;
   int64_t head_dim = 0;
   int64_t context = 0;          // max_position_embeddings
   std::optional<double> theta;  // as the file gives it
-  double default_theta = 0;     // that, or the class default
-  // original_max_position_embeddings beside the object, of the file or the class
-  std::optional<double> original;
-  double partial = 1;
+  std::string_view theta_field, partial_field;
   std::vector<std::string_view> longrope_names;
   bool longrope_magnitudes = false;
+
+  // That of the file, or the class default.
+  double default_theta() const { return fields->number_or(theta_field, kDefaultTheta); }
+  double partial() const { return fields->number_or(partial_field, 1); }
+  // original_max_position_embeddings beside the object, of the file or the class
+  std::optional<double> original() const {
+    return fields->maybe_number("original_max_position_embeddings");
+  }
 };
 
 Top read_top(Fields& fields, int64_t head_dim, const RopeSpelling& spelling = {}) {
-  Top top;
-  top.head_dim = head_dim;
-  top.longrope_names = spelling.longrope;
-  top.longrope_magnitudes = spelling.longrope_magnitudes;
-  top.context = fields.integer("max_position_embeddings", kMostPositions);
-  top.default_theta = fields.number_or(spelling.theta, kDefaultTheta);
-  if (fields.given(spelling.theta)) top.theta = top.default_theta;
-  top.original = fields.maybe_number("original_max_position_embeddings");
-  top.partial = fields.number_or(spelling.partial, 1);
+  Top top{.fields = &fields,
+          .head_dim = head_dim,
+          .context = fields.integer("max_position_embeddings", kMostPositions),
+          .theta = {},
+          .theta_field = spelling.theta,
+          .partial_field = spelling.partial,
+          .longrope_names = spelling.longrope,
+          .longrope_magnitudes = spelling.longrope_magnitudes};
+  if (fields.given(spelling.theta)) top.theta = fields.number(spelling.theta);
+  for (const auto name :
+       {spelling.theta, spelling.partial, std::string_view("original_max_position_embeddings")})
+    fields.check_number(name);
   return top;
 }
 
@@ -46,10 +56,11 @@ void read_scaling(Fields& inner, const Top& top, Scaling scaling, Rope& rope) {
     rope.factor = inner.number("factor");
     return;
   }
-  if (scaling == Scaling::llama3 && !original && !top.original)
+  const auto above = top.original();
+  if (scaling == Scaling::llama3 && !original && !above)
     throw inner.error("original_max_position_embeddings is missing");
   // The one at the top is the older place and wins, as in Transformers.
-  rope.original_max_position_embeddings = top.original.value_or(original.value_or(context));
+  rope.original_max_position_embeddings = above.value_or(original.value_or(context));
   if (scaling == Scaling::llama3) {
     rope.factor = inner.number("factor");
     rope.low_freq_factor = inner.number("low_freq_factor");
@@ -85,7 +96,7 @@ Rope read_object(Fields& inner, const Top& top) {
   if (theta && top.theta && *theta != *top.theta)
     throw inner.error(
         fmt::format("rope_theta is {} here and {} at the top of the file", *theta, *top.theta));
-  rope.theta = theta.value_or(top.theta.value_or(top.default_theta));
+  rope.theta = theta ? *theta : top.theta ? *top.theta : top.default_theta();
   const auto old_type = inner.maybe_text("type");
   std::string type =
       inner.maybe_text("rope_type").value_or(old_type.value_or(std::string("default")));
@@ -99,7 +110,8 @@ Rope read_object(Fields& inner, const Top& top) {
     }
   }();
   rope.scaling = scaling == Scaling::none ? "none" : type;
-  const double partial = inner.number_or("partial_rotary_factor", top.partial);
+  const auto own_partial = inner.maybe_number("partial_rotary_factor");
+  const double partial = own_partial ? *own_partial : top.partial();
   if (!(partial > 0 && partial <= 1))
     throw inner.error(fmt::format("partial_rotary_factor must lie in (0, 1], got {}", partial));
   rope.dim = static_cast<int64_t>(static_cast<double>(top.head_dim) * partial);
@@ -149,8 +161,9 @@ Rope read_rope(Fields& fields, int64_t head_dim, const RopeSpelling& spelling) {
 LayerRopes read_layer_ropes(Fields& fields, int64_t head_dim) {
   Top top = read_top(fields, head_dim);
   Top local = top;
-  local.default_theta = fields.number("rope_local_base_freq");
+  local.theta_field = "rope_local_base_freq";
   local.theta.reset();
+  fields.check_number(local.theta_field);
   const char* name = place(fields);
   Fields settings = fields.section(name);
   LayerRopes ropes;
@@ -193,8 +206,9 @@ Rope read_alpha_rope(Fields& fields, int64_t head_dim) {
   rope.max_position_embeddings = top.context;
   rope.dim = head_dim;
   const auto dim = static_cast<double>(head_dim);
-  rope.theta = top.theta.value_or(inner.number_or("rope_theta", top.default_theta)) *
-               std::pow(alpha, dim / (dim - 2));
+  const auto own = inner.maybe_number("rope_theta");
+  const double theta = top.theta ? *top.theta : own ? *own : top.default_theta();
+  rope.theta = theta * std::pow(alpha, dim / (dim - 2));
   // Settings of other scalings that these files repeat.
   inner.ignore({"factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "rope_theta"});
   inner.refuse_unknown();
