@@ -40,7 +40,8 @@ void write_native(const ConvertOptions& options, const fs::path& from, const fs:
   const auto result = checkpoint::import_hf(from, make_key_map(config.model_spec), memory.tensors(),
                                             {.pool = &pool});
   const DType dtype = options.export_dtype.value_or(DType::f32);
-  // Where the tokenizer is to be found later. A temporary folder will be gone: its files go along.
+  // Where the files beside the weights are to be found later. A temporary folder will be gone: its
+  // files go along.
   const bool keep_files = options.hf_assets_path.empty() && from != options.from;
   const fs::path config_file = config_folder / "config.json";
   checkpoint::StateMap state;
@@ -50,7 +51,12 @@ void write_native(const ConvertOptions& options, const fs::path& from, const fs:
                                                 checkpoint::ConfigSpelling::v5, dtype);
   checkpoint::StepContent content{0, checkpoint::Manifest::Kind::model_only, memory.tensors(),
                                   std::move(state), dtype};
-  if (keep_files) content.files = checkpoint::tokenizer_files(from);
+  if (keep_files) {
+    content.files = checkpoint::tokenizer_files(from);
+    constexpr const char* kGeneration = "generation_config.json";
+    std::string generation = checkpoint::text_of(from, kGeneration);
+    if (!generation.empty()) content.files[kGeneration] = std::move(generation);
+  }
   content.existing = Existing::refuse;
   content.full_disk_remedy = checkpoint::kFolderRemedy;
   checkpoint::write_step(to, content);

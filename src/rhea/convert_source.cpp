@@ -246,7 +246,7 @@ ConvertSource from_native(const ConvertOptions& options, const ModelFolder& file
                  fmt::join(without_key, ", "));
   source.files = checkpoint::tokenizer_files(files.tokenizer);
   source.files["config.json"] = files.config_json;
-  std::string generation = checkpoint::text_of(files.tokenizer, "generation_config.json");
+  std::string generation = checkpoint::text_of(files.assets, "generation_config.json");
   if (!generation.empty()) source.files["generation_config.json"] = std::move(generation);
   source.config_name = files.config_name;
   return source;

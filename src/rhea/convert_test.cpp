@@ -11,6 +11,7 @@
 #include "rhea/base/error.h"
 #include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/components/checkpoint/manifest.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
 #include "rhea/components/tokenizer/tokenizer.h"
@@ -123,14 +124,34 @@ TEST_F(Convert, GgufBecomesAModelThatLoads) {
   EXPECT_FALSE(fs::exists(out("native.hf-tmp")));
   convert({.from = out("native"), .to = out("again")});
   expect_same_weights(out("hf"), out("again"));
-  for (const char* file : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
+  for (const char* file :
+       {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"})
     EXPECT_EQ(read_file(out("hf") / file), read_file(out("again") / file)) << file;
+}
+
+// A run may take its tokenizer from elsewhere; what else lies beside the weights does not.
+TEST_F(Convert, ARunsOwnTokenizerLeavesTheGenerationConfig) {
+  const fs::path tokenizer = fs::path(RHEA_SOURCE_DIR) / "tests/assets/tokenizer";
+  fs::create_directories(out("assets"));
+  for (const char* file : {"config.json", "model.safetensors"})
+    fs::create_symlink(kLlama / file, out("assets") / file);
+  std::ofstream(out("assets") / "generation_config.json") << R"({"temperature": 0.6})";
+  convert({.from = out("assets"), .to = out("run"), .format = ConvertOptions::Format::native});
+  const fs::path file = out("run") / checkpoint::kManifestName;
+  checkpoint::Manifest manifest = checkpoint::parse_manifest(read_file(file), file.string());
+  json run = parse_json(manifest.state.at("config"));
+  run["tokenizer"]["path"] = tokenizer.string();
+  manifest.state["config"] = run.dump();
+  std::ofstream(file) << checkpoint::format_manifest(manifest);
+  convert({.from = out("run"), .to = out("hf")});
+  EXPECT_EQ(read_file(out("hf") / "generation_config.json"), R"({"temperature": 0.6})");
+  EXPECT_EQ(read_file(out("hf") / "tokenizer.json"), read_file(tokenizer / "tokenizer.json"));
 }
 
 // The config that is made of the metadata asks for exactly the tensors that there are.
 TEST_F(Convert, EveryArchitectureOfGgufLoads) {
-  for (const char* name :
-       {"llama", "llama_spm", "qwen2", "gemma", "gemma2", "gemma3", "olmo2", "granite", "phi3"}) {
+  for (const char* name : {"llama", "llama_spm", "qwen2", "gemma", "gemma2", "gemma3", "olmo2",
+                           "granite", "phi3", "phi3_long", "mixtral", "qwen2moe", "qwen3moe"}) {
     convert({.from = kData / fmt::format("gguf/{}.gguf", name), .to = out(name)});
     EXPECT_EQ(error_of([&] { PublishedModel model(out(name)); }), "no error") << name;
   }

@@ -48,7 +48,8 @@ ModelFolder native_checkpoint(const fs::path& folder) {
         "module that defines it can load it",
         folder.string(), found.family);
   const std::string own = text("/tokenizer/path");
-  found.tokenizer = own.empty() ? text("/hf_assets_path") : own;
+  found.assets = text("/hf_assets_path");
+  found.tokenizer = own.empty() ? found.assets : fs::path(own);
   return found;
 }
 
@@ -77,7 +78,8 @@ ModelFolder find_model(const fs::path& folder) {
     return {.path = folder,
             .config_json = read_file(config),
             .config_name = config.string(),
-            .tokenizer = folder};
+            .tokenizer = folder,
+            .assets = folder};
   if (fs::exists(folder / checkpoint::kManifestName)) return native_checkpoint(folder);
   if (is_adapter_folder(folder))
     throw Error(

@@ -15,6 +15,7 @@ struct ModelFolder {
   std::string config_name;  // where it comes from, for messages
   std::string family;       // of a native checkpoint: whose names its tensors have
   std::filesystem::path tokenizer;
+  std::filesystem::path assets;  // where the files beside the weights are, generation_config.json
 };
 
 // A folder of PEFT: adapters without a model.
