@@ -63,13 +63,16 @@ class Defaults : public testing::TestWithParam<const char*> {
   }
 };
 
-// Another value of a field that was noted makes another model, a warning or an error.
+// A field that was noted makes no difference when it is written into the file; another value of it
+// makes another model, a warning or an error.
 TEST_P(Defaults, WhatIsNotedCounts) {
   for_each_file([](const json& config, const std::string& where) {
     const std::string as_it_is = outcome(config);
     const json defaults = parse_json(find_row(config.at("model_type").get<std::string>()).defaults);
     for (const std::string& name : noted(config)) {
       json changed = config;
+      changed[name] = defaults.at(name);
+      EXPECT_EQ(outcome(changed), as_it_is) << where << ": " << name << " was not taken";
       changed[name] = other_than(defaults.at(name));
       EXPECT_NE(outcome(changed), as_it_is) << where << ": " << name << " has no effect";
     }
