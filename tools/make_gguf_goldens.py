@@ -4,7 +4,10 @@
 blocks.safetensors: for each type <T>.blocks [n, bytes] and <T>.values [n, elements], as the package dequantizes them.
 <arch>.gguf and <arch>.safetensors: a tiny model as llama.cpp's converter writes it, and the published weights that reading it
 must give back (dequantized where the file is quantized).
+tekken.gguf and tekken.json: a vocabulary that would join any of the texts whole, so that ids show where Tekken's published expression
+cuts them; the ids of tiktoken with it. Needs the packages mistral-common, tiktoken and tokenizers too.
 """
+import json
 import sys
 from pathlib import Path
 
@@ -335,7 +338,46 @@ def phi3_long():
     phi3("phi3_long", turned=12, long_rope=True)
 
 
+CUT_TEXTS = ["Hello World", "HELLO world", "helloWorldFooBAR barBAZqux", "don't DON'T I'll we'VE", "12345 3.14 1,000", "a1b2c3", "x = y/z;\n\ny += 1",
+             "path/to//file\n/next", "  two  spaces   \n\n\tand tab\r\n end ", "na\u00efve caf\u00e9 e\u0301te\u0301", "\u4f60\u597d\uff0c\u4e16\u754c123", "\u041f\u0440\u0438\u0432\u0435\u0442 \u041c\u0418\u0420",
+             "\u0645\u0631\u062d\u0628\u0627 \u0628\u0627\u0644\u0639\u0627\u0644\u0645 \u0661\u0662\u0663", "\U0001f642\U0001f680 go!", "\u01c5amija \u02b0a \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", "tail   ", "\n \n", "(a)[b]{c}<d>", "#!/bin/sh\n",
+             "camelCase_snake_CASE-9\u00bd\u00b2"]
+
+
+def tekken():
+    import mistral_common
+    import tiktoken
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    published = json.loads((Path(mistral_common.__file__).parent / "data/tekken_240718.json").read_text())["config"]["pattern"]
+    whole = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer = Tokenizer(models.BPE(ignore_merges=True))
+    tokenizer.pre_tokenizer, tokenizer.decoder = whole, decoders.ByteLevel()
+    alphabet = byte_alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=2000, min_frequency=1, initial_alphabet=alphabet, show_progress=False)
+    # Parts of the texts too: what a right cut leaves must have entries as well as what a wrong one does.
+    tokenizer.train_from_iterator([text[i:j] for text in CUT_TEXTS for i in range(0, len(text), 3) for j in (len(text), i + 4)], trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    tokens = sorted(model["vocab"], key=model["vocab"].get)
+    byte_of = {spelling: byte for byte, spelling in enumerate(alphabet)}
+    ranks = {bytes(byte_of[c] for c in token): i for i, token in enumerate(tokens)}
+    reference = tiktoken.Encoding("tekken", pat_str=published, mergeable_ranks=ranks, special_tokens={})
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(published), "isolated"), whole])
+    cases = [{"text": text, "ids": reference.encode(text)} for text in CUT_TEXTS]
+    for case in cases:
+        assert case["ids"] == tokenizer.encode(case["text"]).ids, case
+    (OUT / "tekken.json").write_text(json.dumps({"cases": cases}) + "\n")
+    m = Model("tekken", "qwen2", vocab=len(tokens))
+    m.sizes(2, 1, 1, 1, 2)
+    w = m.writer
+    w.add_tokenizer_model("gpt2"), w.add_tokenizer_pre("tekken"), w.add_token_list(tokens), w.add_token_types([1] * len(tokens))
+    w.add_token_merges([merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]])
+    w.add_tensor("token_embd.weight", np.zeros((len(tokens), 2), np.float16))
+    w.write_header_to_file(), w.write_kv_data_to_file(), w.write_tensors_to_file(), w.close()
+
+
 OUT.mkdir(parents=True, exist_ok=True)
 blocks()
 for model in (llama, llama_spm, qwen2, qwen3moe, gemma2, gemma, gemma3, olmo2, granite, phi3, mixtral, qwen2moe, phi3_long):
     model()
+tekken()
