@@ -33,3 +33,10 @@ if grep 'max abs' "$work/rotation" | grep -v 'max abs 0 '; then missing 'a diffe
 losses() { grep -oE '"loss_metrics/global_avg_loss": *[^,}]*' "$work/outputs/$1/metrics/rank_0.jsonl"; }
 [ "$(losses moe_qwen3_rope)" = "$(losses moe_qwen3_kernels)" ] ||
   missing 'equal losses with and without the rotary override'
+# All six train, and the kernels from outside train the same model.
+values() { losses "$1" | grep -oE '[0-9.]+$'; }
+for run in v5_qwen3 v5_qwen3_finetune native_qwen3 moe_qwen3 moe_qwen3_kernels moe_qwen3_rope; do
+  values "$run" | awk 'NR == 1 {first = $1} {last = $1} END {exit !(NR > 1 && last < first)}' || missing "a falling loss of $run"
+done
+paste <(values moe_qwen3) <(values moe_qwen3_kernels) |
+  awk '{d = ($1 - $2) / $1; if (d * d > 1e-8) bad = 1} END {exit bad || NR == 0}' || missing 'equal losses of stock and outside experts'

@@ -187,6 +187,34 @@ TEST_F(Cache, AKilledCompilerIsNotASourceThatIsWrong) {
   EXPECT_TRUE(cached(".failed").empty());
 }
 
+// The compiler read what no longer is there; which of the two the library holds, no start can tell.
+TEST_F(Cache, FilesSavedWhileTheyAreCompiledAreCompiledAgain) {
+  write_runs();
+  const std::string header = (folder() / "my_sizes.h").string();
+  const auto start = [&](const std::string& compiler) {
+    const Ended ended = rhea({"train", "--help", "--module", "my_runs", "--config", "small"},
+                             {{"RHEA_CXX", compiler}});
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    return ended.output;
+  };
+  // Saved once, with the time of an old copy: the second try sees the new content.
+  const std::string once = script("once.sh",
+                                  "c++ \"$@\" || exit 1\n[ -e saved ] && exit 0\ntouch saved\n"
+                                  "echo 'inline constexpr int kSteps = 21;' > " +
+                                      header +
+                                      "\n"
+                                      "touch -d 2020-01-01 " +
+                                      header + "\n");
+  EXPECT_THAT(start(once), has_steps(21));
+  EXPECT_THAT(load("my_runs", {{"RHEA_CXX", once}}).output, Not(HasSubstr("Compiling ")));
+  // Saved at every try: nothing is kept, so that the next start compiles what is there by then.
+  const std::string always =
+      script("always.sh",
+             "c++ \"$@\" || exit 1\necho \"inline constexpr int kSteps = $$;\" > " + header + "\n");
+  start(always);
+  EXPECT_THAT(load("my_runs", {{"RHEA_CXX", always}}).output, HasSubstr("Compiling "));
+}
+
 TEST_F(Cache, DamagedEntriesAreMadeAgain) {
   write_runs();
   EXPECT_TRUE(compiles("my_runs"));

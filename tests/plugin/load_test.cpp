@@ -104,10 +104,11 @@ TEST_F(Load, PathsMayBeAbsoluteOrBeginAtHome) {
 
 TEST_F(Load, AnExceptionOfAConfigFunctionNamesFileAndLine) {
   write("throws.cpp", R"(#include "rhea/models/qwen3/qwen3.h"
+#include "rhea/nn/feed_forward.h"
 #include "rhea/plugin/plugin.h"
 #include <stdexcept>
 static void helper(int n) {
-  if (n > 2) throw std::runtime_error("n is too large");  // line 5
+  if (n > 2) throw std::runtime_error("n is too large");  // line 6
 }
 rhea::TrainerConfig own() {
   helper(3);
@@ -115,21 +116,29 @@ rhea::TrainerConfig own() {
 }
 rhea::TrainerConfig of_rhea() {
   rhea::TrainerConfig c;
-  c.model_spec = rhea::models::qwen3::model_registry("5B");  // line 13
+  c.model_spec = rhea::models::qwen3::model_registry("5B");  // line 14
   return c;
 }
 rhea::TrainerConfig number() {
-  throw 42;  // line 17
+  throw 42;  // line 18
+}
+rhea::TrainerConfig of_a_template() {
+  using Config = rhea::nn::FeedForward::Config;
+  auto derived = rhea::derive<Config>(Config{}, {{"no", 1}});  // line 22
+  return {};
 }
 RHEA_CONFIG(own)
 RHEA_CONFIG(of_rhea)
 RHEA_CONFIG(number)
+RHEA_CONFIG(of_a_template)
 )");
+  EXPECT_THAT(config("throws", "of_a_template").output,
+              HasSubstr("throws.cpp:22: of_a_template() threw: "));
   EXPECT_THAT(config("throws", "own").output,
-              HasSubstr("throws.cpp:5: own() threw: n is too large"));
+              HasSubstr("throws.cpp:6: own() threw: n is too large"));
   EXPECT_THAT(config("throws", "of_rhea").output,
-              AllOf(HasSubstr("throws.cpp:13: of_rhea() threw: "), HasSubstr("'5B'")));
-  EXPECT_THAT(config("throws", "number").output, HasSubstr("throws.cpp:17: number() threw: "));
+              AllOf(HasSubstr("throws.cpp:14: of_rhea() threw: "), HasSubstr("'5B'")));
+  EXPECT_THAT(config("throws", "number").output, HasSubstr("throws.cpp:18: number() threw: "));
 }
 
 TEST_F(Load, AnExceptionOfThePluginFunctionNamesFileAndLine) {

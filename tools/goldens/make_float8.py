@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One linear layer in float8 by torchao's emulation, for src/rhea/ops/float8/float8_test.cpp.
+"""One linear layer in float8 by torchao's emulation, for tests/ops_golden/float8_test.cpp.
 
     make_float8.py OUT_FILE
 

@@ -146,8 +146,10 @@ void warn_unused(Config& root, std::span<const ActiveOverride> active,
                  const std::vector<Claim>& claims) {
   for (const ActiveOverride& each : active) {
     if (std::ranges::find(claims, &each, &Claim::by) != claims.end()) continue;
-    log::warning("override", "override.imports=[{}] produced no replacements. {}",
-                 each.override->name, near_misses(root, *each.override));
+    const std::string& description = each.override->options.description;
+    log::warning("override", "override.imports=[{}]{} produced no replacements. {}",
+                 each.override->name, description.empty() ? "" : fmt::format(" ({})", description),
+                 near_misses(root, *each.override));
   }
 }
 

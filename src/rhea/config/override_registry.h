@@ -20,7 +20,7 @@ struct OverrideOptions {
   // all of the node's full path ("model_spec.model.layers.0.attention.rope") and of its path below
   // "model_spec.model.". Empty: every node.
   std::vector<std::string> fqns = {};
-  std::string description = {};
+  std::string description = {};  // what it does, for the warning that it did nothing
 };
 
 namespace config {

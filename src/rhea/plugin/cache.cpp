@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
@@ -151,12 +153,16 @@ void throw_full_disk(const Key& key, std::string_view messages) {
           key.source.string(), folders));
 }
 
-// Whether a file was written while the compiler may have read it.
-bool changed_since(const std::vector<fs::path>& files, fs::file_time_type start) {
-  return std::ranges::any_of(files, [&](const fs::path& file) {
-    std::error_code error;
-    return fs::last_write_time(file, error) > start;
-  });
+// When the file's content or name changed last, by the clock of its file system. Not the time of
+// writing, which whoever copies a file may set to that of the original.
+timespec changed_at(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return {std::numeric_limits<time_t>::max(), 0};
+  return status.st_ctim;
+}
+
+bool is_after(const timespec& a, const timespec& b) {
+  return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
 // Runs the compiler in `workshop`; the source and the user's headers that it read.
@@ -192,20 +198,26 @@ fs::path compile(const Key& key) {
   log::info("plugin", "Compiling {} with {}", key.source.string(), key.toolchain.compiler.string());
   const auto start = Clock::now();
   const Workshop workshop(key);
-  std::vector<fs::path> files;
-  // An editor may save in the middle of it; once more then, and never for ever.
-  for (int tries = 0; tries < 2; ++tries) {
-    const auto began = fs::file_time_type::clock::now();
-    files = run_compiler(key, workshop);
-    if (!changed_since(files, began)) break;
+  CacheRecord record{key.source, {}, {}, {}};
+  // An editor may save in the middle of it: once more then, and never for ever.
+  bool stayed = false;
+  for (int tries = 0; !stayed && tries < 2; ++tries) {
+    write_file_atomic(workshop.file("began"), "");
+    const timespec began = changed_at(workshop.file("began"));
+    const auto files = run_compiler(key, workshop);
+    record.files.clear();
+    for (const fs::path& file : files)
+      record.files.push_back({fs::absolute(file), file_hash(file)});
+    stayed = std::ranges::none_of(
+        files, [&](const fs::path& file) { return is_after(changed_at(file), began); });
   }
 
-  CacheRecord record{key.source, {}, file_hash(workshop.file("plugin.so")), {}};
+  record.library_hash = file_hash(workshop.file("plugin.so"));
   record.library = fmt::format("{}-{}.so", key.name, record.library_hash.substr(0, 16));
-  for (const fs::path& file : files) record.files.push_back({fs::absolute(file), file_hash(file)});
   const fs::path library = plugins_folder() / record.library;
   fs::rename(workshop.file("plugin.so"), library);
-  write_file_atomic(key.file(".record"), record.text());
+  // Which content was compiled is not known where it kept changing: the next start compiles.
+  if (stayed) write_file_atomic(key.file(".record"), record.text());
   trim_cache();
   log::info("plugin", "Compiled {} in {:.1f} s, cached in {}", key.source.string(),
             std::chrono::duration<double>(Clock::now() - start).count(), plugins_folder().string());

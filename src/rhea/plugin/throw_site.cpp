@@ -15,6 +15,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -107,26 +108,35 @@ std::string line_of(const std::string& library, uintptr_t offset) {
   return "";
 }
 
-std::string describe(void* address) {
+// The function of a plugin at the address, if it is in one.
+std::optional<Dl_info> plugin_function(void* address) {
   Dl_info info{};
-  if (::dladdr(address, &info) == 0 || info.dli_fname == nullptr) return "";
-  if (std::ranges::find(watch().libraries, info.dli_fname) == watch().libraries.end()) return "";
-  // The address is that of the next instruction, which may belong to the next line.
-  const auto offset =
-      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(info.dli_fbase) - 1;
-  try {
-    if (std::string line = line_of(info.dli_fname, offset); !line.empty()) return line;
-  } catch (const Error&) {
-    // No addr2line: the name of the function has to do.
-  }
-  if (info.dli_sname == nullptr) return "";
-  return fmt::format("{} in {}", demangled(info.dli_sname), info.dli_fname);
+  if (::dladdr(address, &info) == 0 || info.dli_fname == nullptr) return std::nullopt;
+  if (std::ranges::find(watch().libraries, info.dli_fname) == watch().libraries.end())
+    return std::nullopt;
+  return info;
 }
 
+// The innermost line that the user wrote; templates of our headers, which are compiled into a
+// plugin, have none. Names of functions where there is no table of lines or no addr2line.
 std::string site_of(const Throw& one) {
-  for (int i = 0; i < one.num_frames; ++i)
-    if (std::string site = describe(one.frames[static_cast<size_t>(i)]); !site.empty()) return site;
-  return "";
+  std::string name;
+  for (int i = 0; i < one.num_frames; ++i) {
+    void* const address = one.frames[static_cast<size_t>(i)];
+    const auto info = plugin_function(address);
+    if (!info) continue;
+    // The address is that of the next instruction, which may belong to the next line.
+    const auto offset =
+        reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(info->dli_fbase) - 1;
+    try {
+      if (std::string line = line_of(info->dli_fname, offset); !line.empty()) return line;
+    } catch (const Error&) {
+      // No addr2line.
+    }
+    if (name.empty() && info->dli_sname != nullptr)
+      name = fmt::format("{} in {}", demangled(info->dli_sname), info->dli_fname);
+  }
+  return name;
 }
 
 // Of the last throw of this object.
