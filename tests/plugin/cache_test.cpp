@@ -92,9 +92,11 @@ TEST_F(Cache, EightProcessesOnAnEmptyCacheCompileOnce) {
 
 TEST_F(Cache, ASourceThatIsRefusedIsCompiledOnceForAllWhoWait) {
   write("broken.cpp", "#include <vector>\nint f() { return undeclared; }\n");
-  // A compiler that takes its time, so that the others are waiting when it refuses.
-  const std::string slow = script(
-      "slow.sh", "echo x >> " + (folder() / "calls").string() + "\nsleep 2\nexec c++ \"$@\"\n");
+  // A compiler that takes its time, so that the others are waiting when it refuses; asked what it
+  // is, it answers.
+  const std::string slow =
+      script("slow.sh", "case \"$*\" in *-dM*) exec c++ \"$@\";; esac\necho x >> " +
+                            (folder() / "calls").string() + "\nsleep 2\nexec c++ \"$@\"\n");
   std::vector<std::unique_ptr<support::Process>> processes;
   for (int i = 0; i < 4; ++i)
     processes.push_back(std::make_unique<support::Process>(
@@ -165,6 +167,10 @@ TEST_F(Cache, WhatIsNoFaultOfTheSourceIsNamedAndNotRemembered) {
               "echo 'fatal error: error writing to x.s: No space left on device' >&2\n"
               "exit 1\n"),
        4, "is full, so the compiler could not write; free some space, or set RHEA_CACHE_DIR"},
+      {script("clang.sh",
+              "case \"$*\" in *-dM*) echo '#define __clang_major__ 99'; exit 0;; esac\n"
+              "echo 'error.h:1:2: error: an unknown flag' >&2\nexit 1\n"),
+       2, "is Clang 99, Rhea was built by "},
   };
   for (const Failure& failure : failures) {
     SCOPED_TRACE(failure.compiler);

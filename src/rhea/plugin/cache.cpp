@@ -129,6 +129,18 @@ class Workshop {
       key.source.string(), key.toolchain.compiler.string());
 }
 
+// Throws where the compiler is of another kind than the one that built Rhea: a plugin of it would
+// not be loaded, and what it says of our headers and flags is no fault of the source.
+void throw_other_kind(const Key& key, std::string_view messages) {
+  const std::string kind = compiler_kind(key.toolchain.compiler);
+  if (kind.empty() || kind == RHEA_STAMP_COMPILER) return;
+  std::fwrite(messages.data(), 1, messages.size(), stderr);
+  throw Error(
+      "{} was not compiled: {} is {}, Rhea was built by {}, and a plugin has to be, too; unset "
+      "RHEA_CXX or set it to such a compiler",
+      key.source.string(), key.toolchain.compiler.string(), kind, RHEA_STAMP_COMPILER);
+}
+
 // Throws where a disk that the compiler writes to is full: no fault of the source.
 void throw_full_disk(const Key& key, std::string_view messages) {
   std::error_code error;
@@ -187,6 +199,7 @@ std::vector<fs::path> run_compiler(const Key& key, const Workshop& workshop) {
           "{}: the compiler {} ended with exit code {}, {}; is it a C++ compiler? (RHEA_CXX)",
           key.source.string(), key.toolchain.compiler.string(), result.status,
           result.status == 0 ? "but made no library" : "and said nothing");
+    throw_other_kind(key, result.output);
     write_file_atomic(key.file(".failed"), result.output);
     throw_refused(key, result.output);
   }

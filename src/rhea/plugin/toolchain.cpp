@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "rhea/base/error.h"
 #include "rhea/plugin/run_program.h"
@@ -79,6 +81,22 @@ std::vector<fs::path> header_folders() {
       "Rhea's headers are not where they were installed: {} has no rhea/plugin/plugin.h; install "
       "Rhea with `cmake --install`, or pass a plugin that was built elsewhere (a .so)",
       installed.string());
+}
+
+std::string compiler_kind(const fs::path& compiler) {
+  const ProgramResult macros =
+      run_program({compiler.string(), "-dM", "-E", "-x", "c++", "/dev/null"});
+  // Clang calls itself GCC 4, too.
+  for (const auto& [macro, kind] :
+       {std::pair{"#define __clang_major__ ", "Clang "}, std::pair{"#define __GNUC__ ", "GCC "}}) {
+    const size_t at = macros.output.find(macro);
+    if (macros.status != 0 || at == std::string::npos) continue;
+    std::istringstream rest(macros.output.substr(at + std::string_view(macro).size()));
+    std::string version;
+    rest >> version;
+    return kind + version;
+  }
+  return "";
 }
 
 Toolchain find_toolchain(const fs::path& source) {

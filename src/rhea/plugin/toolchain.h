@@ -17,6 +17,9 @@ struct Toolchain {
 // what was tried and suggests a plugin built elsewhere; `source` is what was to be compiled.
 Toolchain find_toolchain(const std::filesystem::path& source);
 
+// "GCC 12", "Clang 16", or "" where the program does not answer as one of these.
+std::string compiler_kind(const std::filesystem::path& compiler);
+
 // The folder below which rhea/plugin/plugin.h lies, installed or in the source tree.
 std::vector<std::filesystem::path> header_folders();
 
