@@ -61,6 +61,8 @@ double gradient_norm(const File& scored) {
 }
 
 // One folder of golden/models, scored into a file of its own.
+constexpr const char* kJoinedExperts = "model_fused_experts.safetensors";
+
 class Models : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { log::set_level(log::Level::error); }
@@ -74,12 +76,6 @@ class Models : public testing::TestWithParam<std::string> {
     return File(output);
   }
 
-  bool golden_has_routers() const {
-    const auto tensors = golden_.tensors();
-    return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-      return tensor.name.starts_with("router_logits.");
-    });
-  }
   bool is_constant(const std::string& name) const {
     // ERNIE's file has it under another name than the list.
     if (name.ends_with(".e_score_correction_bias")) return true;
@@ -140,9 +136,10 @@ TEST_P(Models, LogitsLossAndGradientsInBothSpellings) {
 }
 
 // Files that join the experts of a layer, as Transformers 5 can write them, are the same model.
-TEST_P(Models, JoinedExpertsAreTheSameModel) {
-  const fs::path joined = folder_ / "model_fused_experts.safetensors";
-  if (!fs::exists(joined)) GTEST_SKIP() << GetParam() << " has no file with joined experts.";
+class JoinedExperts : public Models {};
+
+TEST_P(JoinedExperts, AreTheSameModel) {
+  const fs::path joined = folder_ / kJoinedExperts;
   const fs::path folder = temp_.path() / "joined";
   fs::create_directories(folder);
   fs::create_symlink(folder_ / "config.json", folder / "config.json");
@@ -166,8 +163,10 @@ TEST_P(Models, AnExportHasTheTensorsOfItsSource) {
   }
 }
 
-TEST_P(Models, RoutersChooseTheSameExperts) {
-  if (!golden_has_routers()) GTEST_SKIP() << GetParam() << " has no experts.";
+// Those whose golden file holds what their routers gave and chose.
+class Routed : public Models {};
+
+TEST_P(Routed, RoutersChooseTheSameExperts) {
   for (const fs::path& model : {folder_, v4_folder()}) {
     const File scored = score_with(model, folder_ / "golden.safetensors", false);
     for (const auto& tensor : golden_.tensors()) {
@@ -185,8 +184,10 @@ TEST_P(Models, RoutersChooseTheSameExperts) {
   }
 }
 
-TEST_P(Models, Bfloat16IsNear) {
-  if (golden_has_routers()) GTEST_SKIP() << GetParam() << " may choose other experts in bfloat16.";
+// The others: in bfloat16 a router may choose other experts.
+class NotRouted : public Models {};
+
+TEST_P(NotRouted, Bfloat16IsNear) {
   const File scored = score_with(folder_, folder_ / "golden.safetensors", false, DType::bf16);
   const double logits = max_difference(floats(scored, "logits"), floats(golden_, "logits"));
   // PyTorch in bfloat16 is off by 0.14 to 0.21 in these, by at most 0.11 elsewhere.
@@ -350,6 +351,17 @@ bool has_documents(const std::string& name) {
   return parse_json(read_file(kModels / name / "golden.json")).contains("packed");
 }
 
+bool is_routed(const std::string& name) {
+  const File golden(kModels / name / "golden.safetensors");
+  return std::ranges::any_of(golden.tensors(), [](const auto& tensor) {
+    return tensor.name.starts_with("router_logits.");
+  });
+}
+
+bool has_joined_experts(const std::string& name) {
+  return fs::exists(kModels / name / kJoinedExperts);
+}
+
 bool is_native(const std::string& name) {
   static const std::set<std::string> kNames = {"llama",
                                                "llama3_rope_tied",
@@ -365,6 +377,11 @@ bool is_native(const std::string& name) {
 
 const auto kNameOf = [](const auto& info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(All, Models, testing::ValuesIn(folders(any)), kNameOf);
+INSTANTIATE_TEST_SUITE_P(All, JoinedExperts, testing::ValuesIn(folders(has_joined_experts)),
+                         kNameOf);
+INSTANTIATE_TEST_SUITE_P(All, Routed, testing::ValuesIn(folders(is_routed)), kNameOf);
+INSTANTIATE_TEST_SUITE_P(All, NotRouted, testing::ValuesIn(folders(std::not_fn(is_routed))),
+                         kNameOf);
 INSTANTIATE_TEST_SUITE_P(All, Packed, testing::ValuesIn(folders(has_documents)), kNameOf);
 INSTANTIATE_TEST_SUITE_P(All, NativeModels, testing::ValuesIn(folders(is_native)), kNameOf);
 
