@@ -100,6 +100,9 @@ Value reduce_max(Value x, std::vector<int64_t> dims, Where where = Where::curren
 extern const OpDef kDotGeneral;
 Value dot_general(Value a, Value b, int64_t lhs_contract, int64_t rhs_contract, DType dtype,
                   Where where = Where::current());
+// a [k,m], b [k,n], both f32 or both bf16, rows -> a^T b [m,n] f32, and the sum of its squares, f64
+// []. No gradient: the pass norm_in_products puts it in place of a dot_general.
+extern const OpDef kWeightGradSquares;
 // y = x w^T over the last dim of x (any rank), result in x's dtype.
 Value linear(Value x, Value w_NK, Where where = Where::current());
 // Packed copy of a matrix for the right operand: layout panels_nk or panels_kn. No gradient: passes
@@ -212,10 +215,12 @@ Value linear_cross_entropy(Value h_TD, Value w_VD, Value labels_T, Value scale, 
 
 // ---- optimizer
 // -----------------------------------------------------------------------------------------------------------
-// norm = sqrt(sum over all operands of squares), f32 scalar, accumulated in f64 over a fixed grid;
-// NaN and Inf propagate.
-extern const OpDef kGlobalNorm;  // variadic
-Value global_norm(std::span<const Value> grads, Where where = Where::current());
+// norm = sqrt(sum over all gradients of squares), f32 scalar, accumulated in f64 over a fixed grid;
+// NaN and Inf propagate. The last `num_squares` operands are no gradients but sums of squares of
+// such, f64[].
+extern const OpDef kGlobalNorm;  // variadic; attr num_squares
+Value global_norm(std::span<const Value> grads, std::span<const Value> squares = {},
+                  Where where = Where::current());
 // One pass over p, g, m, v. g is multiplied by clip[] first. step[] i64 counts from 1. Arithmetic
 // f32; bias corrections in f64. decoupled 1: AdamW (p -= lr*wd*p first), 0: Adam (g += wd*p). (p,
 // g, m, v, clip, lr, step) -> p', m', v' of the operands' dtypes.

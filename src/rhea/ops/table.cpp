@@ -81,6 +81,7 @@ constexpr const OpDef* kRows[] = {
     &kDynamicUpdateSlice,
     &kAttentionCached,
     &kDotGeneral,
+    &kWeightGradSquares,
     &kRoundFloat8,
     &kFloat8Linear,
     &kCausalConv,

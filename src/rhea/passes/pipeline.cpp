@@ -21,6 +21,7 @@ constexpr PassInfo kPasses[] = {
     {"pack_weights", "right operands of products in the layout of the kernels"},
     {"hoist", "what depends on parameters alone runs once per optimizer step", false},
     {"remat", "activation checkpointing: what is computed again in the backward pass"},
+    {"norm_in_products", "products that write gradients also sum up their squares"},
     {"prepare_in_update",
      "the optimizer writes the casts and packed copies that the next step reads"},
     {"decompose", "ops without a kernel become simpler ones", false},

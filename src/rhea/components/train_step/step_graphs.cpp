@@ -1,4 +1,4 @@
-// trace -> autodiff -> simplify -> pack -> hoist -> recompute
+// trace -> autodiff -> simplify -> pack -> hoist -> recompute -> norm
 #include "rhea/components/train_step/step_graphs.h"
 
 #include <fmt/core.h>
@@ -11,6 +11,7 @@
 #include "rhea/ops/ops.h"
 #include "rhea/passes/autodiff.h"
 #include "rhea/passes/hoist.h"
+#include "rhea/passes/norm_in_products.h"
 #include "rhea/passes/pack_weights.h"
 #include "rhea/passes/pipeline.h"
 #include "rhea/passes/prepare_in_update.h"
@@ -75,11 +76,17 @@ void build_optimizer(const StepOptions& options, StepGraphs& graphs) {
   }
   graphs.groups = assign_groups(*options.optimizer, fqns, sizes);
 
-  std::vector<Value> grads;
-  for (const auto& parameter : graphs.parameters)
-    grads.push_back(
-        graphs.norm.input(grad_name(parameter.fqn), {graphs.grad_dtype, parameter.shape}));
-  graphs.norm.output("norm", ops::global_norm(grads));
+  std::set<std::string, std::less<>> made;
+  for (const auto& out : graphs.microbatch.outputs()) made.insert(out.name);
+  std::vector<Value> grads, squares;
+  for (const auto& parameter : graphs.parameters) {
+    if (const std::string name = squares_name(parameter.fqn); made.contains(name))
+      squares.push_back(graphs.norm.input(name, {DType::f64, {}}));
+    else
+      grads.push_back(
+          graphs.norm.input(grad_name(parameter.fqn), {graphs.grad_dtype, parameter.shape}));
+  }
+  graphs.norm.output("norm", ops::global_norm(grads, squares));
 
   Graph& update = graphs.update;
   for (const auto& balance : graphs.balances) build_balance(balance, update);
@@ -133,6 +140,7 @@ passes::RematPolicy remat_policy(const StepOptions& options) {
 }  // namespace
 
 std::string grad_name(std::string_view fqn) { return fmt::format("grad.{}", fqn); }
+std::string squares_name(std::string_view fqn) { return fmt::format("squares.{}", fqn); }
 std::string load_name(std::string_view bias) { return fmt::format("load.{}", bias); }
 std::string state_name(std::string_view state, std::string_view fqn) {
   return fmt::format("{}.{}", state, fqn);
@@ -214,7 +222,16 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
       return passes::remat(graph, kLoss, remat_policy(options)).graph;
     });
   }
-  if (options.accumulates) graphs.accumulate = accumulate_variant(graphs.microbatch);
+  // With several microbatches no product writes the whole gradient.
+  if (options.accumulates)
+    graphs.accumulate = accumulate_variant(graphs.microbatch);
+  else
+    pipeline_of("microbatch").run("norm_in_products", graphs.microbatch, [](const Graph& graph) {
+      return passes::norm_in_products(graph, [](std::string_view output) {
+        constexpr std::string_view kGrad = "grad.";
+        return output.starts_with(kGrad) ? squares_name(output.substr(kGrad.size())) : "";
+      });
+    });
   if (options.validates) {
     Graph traced;
     nn::Trace trace(traced, options.trace);

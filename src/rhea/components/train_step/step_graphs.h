@@ -23,9 +23,10 @@ struct StepOptions {
 };
 
 // prepare     after parameters were written from outside: their casts and packed copies
-// microbatch  forward and backward of the first microbatch: loss, grad.<fqn> and load.<bias>
+// microbatch  forward and backward of the first microbatch: loss, grad.<fqn>, load.<bias>, and
+//             squares.<fqn> of gradients whose producer sums them up (pass norm_in_products)
 // accumulate  of the further ones: adds its finished gradients and loads to these in place
-// norm        "norm": global 2-norm of the gradients, f32
+// norm        "norm": global 2-norm of the gradients, f32, from squares.<fqn> where there are such
 // update      clip, balance of experts, optimizer; in place on <fqn>, <bias> and <state>.<fqn>,
 //             then what prepare does; inputs clip f32, step i64, lr.<group> f32
 // evaluate    loss only
@@ -56,7 +57,8 @@ struct StepGraphs {
 StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions& options);
 
 inline constexpr std::string_view kLoss = "loss";
-std::string grad_name(std::string_view fqn);  // "grad.<fqn>"
+std::string grad_name(std::string_view fqn);     // "grad.<fqn>"
+std::string squares_name(std::string_view fqn);  // "squares.<fqn>": f64 [], sum over the gradient
 // "load.<bias>": i32 [E], tokens of the step that chose each expert.
 std::string load_name(std::string_view bias);
 std::string state_name(std::string_view state, std::string_view fqn);

@@ -58,7 +58,7 @@ struct Trained {
   StepMemory memory;
 };
 
-// `steps` updates of two microbatches.
+// `steps` updates, of two microbatches where the options let them accumulate.
 inline Trained train(const nn::Decoder::Config& model, const StepOptions& options, int steps = 2) {
   const auto add = [](Tensors& to, std::span<const StateTensor> tensors) {
     for (const auto& tensor : tensors)
@@ -80,7 +80,7 @@ inline Trained train(const nn::Decoder::Config& model, const StepOptions& option
   }
   const Batch batch{tokens.data(), labels.data(), positions.data()};
   for (int k = 1; k <= steps; ++k) {
-    for (int microbatch = 0; microbatch < 2; ++microbatch)
+    for (int microbatch = 0; microbatch < (options.accumulates ? 2 : 1); ++microbatch)
       result.losses.push_back(step.forward_backward(batch, 0.5 / kSmallTokens));
     const double norm = step.gradient_norm();
     if (k == 1) {

@@ -147,7 +147,8 @@ TrainStep::TrainStep(StepGraphs graphs, const nn::TraceOptions& trace,
   memory_ = memory_of(graphs_, plans);
   for (const auto& parameter : graphs_.parameters) {
     const std::string name = grad_name(parameter.fqn);
-    gradients_.push_back({name, {graphs_.grad_dtype, parameter.shape}, norm_->planned_input(name)});
+    gradients_.push_back(
+        {name, {graphs_.grad_dtype, parameter.shape}, update_->planned_input(name)});
     RHEA_CHECK(gradients_.back().data != nullptr, "'{}' is not in the arena", name);
   }
   for (const auto& balance : graphs_.balances) {

@@ -180,7 +180,9 @@ Product product_of(const OpInstance& node) {
   const Type& b = node.in[1];
   p.rank = a.rank();
   for (size_t i = 0; i + 2 < a.shape.size(); ++i) p.batch *= a.shape[i];
-  const int64_t lhs = node.attrs->i64("lhs_contract"), rhs = node.attrs->i64("rhs_contract");
+  const bool weight_grad = node.op == &kWeightGradSquares;
+  const int64_t lhs = weight_grad ? 0 : node.attrs->i64("lhs_contract"),
+                rhs = weight_grad ? 0 : node.attrs->i64("rhs_contract");
   p.m = matrix_dim(a, 1 - lhs);
   p.k = matrix_dim(a, lhs);
   p.n = matrix_dim(b, 1 - rhs);

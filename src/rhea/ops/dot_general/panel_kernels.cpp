@@ -88,6 +88,24 @@ Ahead next_operand(const ops::StripBlock& g, int64_t steps, int64_t r, int64_t n
           kPanelColumns * 4};
 }
 
+struct Squares {
+  f64x8 low = {}, high = {};
+};
+
+// Adds the squares of a tile that was just written, so it comes from L1.
+RHEA_INLINE void add_squares(const float* c, int64_t ldc, int64_t rows, int64_t columns,
+                             Squares& sum) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      const float* p = c + i * ldc + j;
+      const f32x16 x = columns - j >= kLanes ? load(p) : load_n(p, columns - j);
+      const f64x8 a = low_as_f64(x), b = high_as_f64(x);
+      sum.low += a * a;
+      sum.high += b * b;
+    }
+  }
+}
+
 template <class Words>
 void multiply_strip(const ops::StripBlock& g) {
   constexpr int64_t kColumns = kVectorsInStrip * kVector;
@@ -100,6 +118,7 @@ void multiply_strip(const ops::StripBlock& g) {
   const auto column = [&](int64_t i) {
     return (g.stay_on_rows ? i % across : i / down) * kColumns;
   };
+  Squares squares;
   for (int64_t i = 0, blocks = across * down; i < blocks; ++i) {
     const int64_t r = row(i), n = column(i);
     if (i + 1 < blocks && row(i + 1) + kRowsInStrip <= g.rows)
@@ -110,7 +129,11 @@ void multiply_strip(const ops::StripBlock& g) {
     block_in_strip<Words, kRowsInStrip, kVectorsInStrip>(
         g.rows - r, steps, g.strips + r / kStripRows * strip + r % kStripRows, panel,
         g.c + r * g.ldc + n, g.ldc, g.columns - n, g.add, next_operand<Words>(g, steps, r, n));
+    if (g.squares != nullptr)
+      add_squares(g.c + r * g.ldc + n, g.ldc, g.rows - r < kRowsInStrip ? g.rows - r : kRowsInStrip,
+                  g.columns - n < kColumns ? g.columns - n : kColumns, squares);
   }
+  if (g.squares != nullptr) *g.squares = sum_lanes(squares.low + squares.high);
 }
 
 template <class Element, Stores kStores>

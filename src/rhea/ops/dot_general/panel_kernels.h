@@ -30,6 +30,7 @@ struct StripBlock {
   int64_t ldc;
   bool add;           // to what c holds
   bool stay_on_rows;  // the panels are few and stay in L2 while the strips pass by, or the reverse
+  double* squares = nullptr;  // not null: gets the sum of the squares of c
 };
 // Longest reduction of a StripBlock, in steps of one f32 or two bf16: a strip must stay in L2.
 inline constexpr int64_t kStripSteps = 1024;

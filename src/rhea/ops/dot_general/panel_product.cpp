@@ -7,6 +7,7 @@
 #include "rhea/base/error.h"
 #include "rhea/ops/dot_general/panel_kernels.h"
 #include "rhea/ops/dot_general/product.h"
+#include "rhea/ops/ops.h"
 
 namespace rhea::isa_plain {
 extern const ops::PanelKernels kPanelKernels;
@@ -52,6 +53,10 @@ struct State {
   // wider one 64 columns at a time by the item that multiplies them.
   int64_t chunk = 0;
   bool items_are_panels = false;  // of a weight gradient whose right operand is the wider one
+  // weight_grad_squares: where the workspace has one f64 for each of the items, and the phase that
+  // adds them up.
+  int64_t squares = -1, num_items = 0;
+  int sum_phase = -1;
 };
 
 struct Chunk {
@@ -88,16 +93,29 @@ void pack_phase(const KernelArgs& args, const State& s, Chunk chunk) {
   }
 }
 
+double* squares_of_items(const KernelArgs& args, const State& s) {
+  return reinterpret_cast<double*>(static_cast<char*>(args.workspace) + s.squares);
+}
+
+void add_squares(const KernelArgs& args, const State& s) {
+  const double* squares = squares_of_items(args, s);
+  double sum = 0;
+  for (int64_t i = 0; i < s.num_items; ++i) sum += squares[i];
+  *args.out[1].as<double>() = sum;
+}
+
 void weight_gradient(const KernelArgs& args, const State& s, Chunk chunk) {
   const Product& p = s.p;
   const int64_t ldc = args.out[0].row_stride;
+  const bool finishes = s.squares >= 0 && chunk.first + chunk.count == p.k;
   for (int64_t item = args.begin; item < args.end; ++item) {
     StripBlock block{.k = chunk.count,
                      .panel_bytes = s.panel_bytes,
                      .c = args.out[0].as<float>(),
                      .ldc = ldc,
                      .add = chunk.first > 0,
-                     .stay_on_rows = s.items_are_panels};
+                     .stay_on_rows = s.items_are_panels,
+                     .squares = finishes ? squares_of_items(args, s) + item : nullptr};
     if (s.items_are_panels) {
       pack_panel(args, s, chunk, item, args.scratch);
       block.strips = static_cast<const uint32_t*>(args.workspace);
@@ -120,6 +138,7 @@ void weight_gradient(const KernelArgs& args, const State& s, Chunk chunk) {
 void run(const KernelArgs& args) {
   const auto& s = *static_cast<const State*>(args.state);
   const Product& p = s.p;
+  if (args.phase == s.sum_phase) return add_squares(args, s);
   const int64_t k0 = s.packs ? args.phase / 2 * s.chunk : 0;
   const Chunk chunk{k0, std::min(s.chunk, p.k - k0)};
   if (s.packs && args.phase % 2 == 0) return pack_phase(args, s, chunk);
@@ -205,6 +224,13 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
   for (int64_t c = 0; c < std::max<int64_t>(1, div_up(p.k, state->chunk)); ++c) {
     if (state->packs) plan.grid.push_back(pack_items);
     plan.grid.push_back(items);
+  }
+  if (node.op == &kWeightGradSquares) {
+    state->squares = round_up(plan.workspace_bytes, 64);
+    state->num_items = items;
+    plan.workspace_bytes = state->squares + items * 8;
+    state->sum_phase = static_cast<int>(plan.grid.size());
+    plan.grid.push_back(1);
   }
   plan.strided_in = row_major ? 3 : 1;
   plan.strided_out = 1;

@@ -1,5 +1,5 @@
 // Row of global_norm: the 2-norm of all gradients together, for clipping and for finding NaN and
-// Inf.
+// Inf. Of some gradients it gets the sum of squares that their producer made.
 #include <algorithm>
 #include <cmath>
 
@@ -11,6 +11,7 @@
 namespace rhea::ops {
 namespace {
 
+using ir::AttrKind;
 using ir::Attrs;
 using ir::KernelArgs;
 using ir::KernelPlan;
@@ -19,15 +20,28 @@ using ir::OpInstance;
 using ir::Sample;
 using ir::Type;
 
-std::vector<Type> infer(std::span<const Type> in, const Attrs&) {
-  for (const Type& type : in) {
-    if (!is_float(type.dtype))
-      throw Error("needs floating point operands, got {}", to_string(type));
+// Operands before those that are sums of squares.
+size_t num_gradients(size_t operands, const Attrs& attrs) {
+  return operands - static_cast<size_t>(attrs.i64("num_squares"));
+}
+
+std::vector<Type> infer(std::span<const Type> in, const Attrs& attrs) {
+  const int64_t num_squares = attrs.i64("num_squares");
+  if (num_squares < 0 || num_squares > static_cast<int64_t>(in.size()))
+    throw Error("num_squares is {} for {} operands", num_squares, in.size());
+  const size_t gradients = num_gradients(in.size(), attrs);
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (i < gradients && !is_float(in[i].dtype))
+      throw Error("needs floating point operands, got {}", to_string(in[i]));
+    if (i >= gradients && in[i] != Type{DType::f64, {}})
+      throw Error("the last {} operands are sums of squares, f64[], got {}", num_squares,
+                  to_string(in[i]));
   }
   return {{DType::f32, {}}};
 }
 
-// Phase 0 sums the squares of blocks of kBlock elements, phase 1 adds the blocks in order.
+// Phase 0 sums the squares of blocks of kBlock elements, phase 1 adds the blocks in order, then the
+// sums that came as operands.
 constexpr int64_t kBlock = 1 << 16;
 struct State {
   struct Piece {
@@ -35,7 +49,8 @@ struct State {
     int64_t begin, count;
   };
   std::vector<Piece> pieces;
-  std::vector<SumSquaresFn> sum;  // per operand
+  std::vector<SumSquaresFn> sum;  // per gradient
+  size_t first_squares = 0, operands = 0;
 };
 
 void run(const KernelArgs& args) {
@@ -51,12 +66,15 @@ void run(const KernelArgs& args) {
   }
   double total = 0;
   for (size_t i = 0; i < s.pieces.size(); ++i) total += sums[i];
+  for (size_t i = s.first_squares; i < s.operands; ++i) total += *args.in[i].as<double>();
   *args.out[0].as<float>() = static_cast<float>(std::sqrt(total));
 }
 
 KernelPlan plan_for(const OpInstance& node, Isa isa) {
   auto state = std::make_shared<State>();
-  for (size_t i = 0; i < node.in.size(); ++i) {
+  state->first_squares = num_gradients(node.in.size(), *node.attrs);
+  state->operands = node.in.size();
+  for (size_t i = 0; i < state->first_squares; ++i) {
     state->sum.push_back(optimizer_kernels(isa).sum_squares[static_cast<int>(node.in[i].dtype)]);
     const int64_t count = num_elements(node.in[i].shape);
     for (int64_t at = 0; at < count; at += kBlock)
@@ -80,6 +98,14 @@ std::vector<Sample> samples() {
                    false});
   all.push_back({"long", {{{DType::f32, {70001}}}, {{DType::bf16, {300, 301}}}}, {}, 1, false});
   all.push_back({"none", {{{DType::f32, {0}}}}, {}, 1, false});
+  // No sum of squares is negative.
+  const ir::SampleInput squares{{DType::f64, {}}, 1.0, 9.0};
+  all.push_back({"squares",
+                 {{{DType::f32, {300, 301}}}, squares, squares},
+                 {{"num_squares", int64_t{2}}},
+                 1,
+                 false});
+  all.push_back({"squares_alone", {squares}, {{"num_squares", int64_t{1}}}, 1, false});
   return all;
 }
 
@@ -87,6 +113,7 @@ std::vector<Sample> samples() {
 
 const OpDef kGlobalNorm{
     .name = "global_norm",
+    .attrs = {{"num_squares", AttrKind::i64, ir::Attr{int64_t{0}}}},
     .infer = infer,
     .shard =
         [](const OpInstance& node) {
@@ -117,16 +144,20 @@ const OpDef kGlobalNorm{
     .reference =
         [](const ir::ReferenceArgs& args) {
           double total = 0;
-          for (const auto& x : args.in) {
-            for (const double v : x) total += v * v;
+          const size_t gradients = num_gradients(args.in.size(), args.attrs);
+          for (size_t i = 0; i < args.in.size(); ++i) {
+            for (const double v : args.in[i]) total += i < gradients ? v * v : v;
           }
           args.out[0][0] = std::sqrt(total);
         },
 };
 
-Value global_norm(std::span<const Value> grads, Where where) {
-  if (grads.empty()) throw Error("global_norm needs at least one gradient");
-  return grads[0].graph->add(kGlobalNorm, grads, {}, where)[0];
+Value global_norm(std::span<const Value> grads, std::span<const Value> squares, Where where) {
+  std::vector<Value> operands(grads.begin(), grads.end());
+  operands.insert(operands.end(), squares.begin(), squares.end());
+  if (operands.empty()) throw Error("global_norm needs at least one gradient");
+  return operands[0].graph->add(kGlobalNorm, operands,
+                                {{"num_squares", static_cast<int64_t>(squares.size())}}, where)[0];
 }
 
 }  // namespace rhea::ops

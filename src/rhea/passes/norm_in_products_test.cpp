@@ -1,0 +1,70 @@
+// The norm taken from products: which gradients, under which names; nothing else changes.
+#include "rhea/passes/norm_in_products.h"
+
+#include <gtest/gtest.h>
+
+#include "rhea/ir/print.h"
+#include "rhea/ops/ops.h"
+#include "rhea/ops/table.h"
+
+namespace rhea::passes {
+namespace {
+
+using ir::Graph;
+using ir::Value;
+
+std::string squares_of(std::string_view output) {
+  return output.starts_with("grad.") ? "squares." + std::string(output.substr(5)) : "";
+}
+
+// x [4,3] and dy [4,2], f32: grad.w is a product, grad.twice a sum, "other" no gradient.
+Graph three_products() {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {4, 3}}),
+              dy = graph.input("dy", {DType::f32, {4, 2}});
+  const Value dw = ops::dot_general(dy, x, 0, 0, DType::f32);
+  graph.output("grad.w", dw);
+  graph.output("grad.twice", dw + ops::dot_general(dy, x, 0, 0, DType::f32));
+  graph.output("other", ops::dot_general(x, dy, 0, 0, DType::f32));
+  return graph;
+}
+
+TEST(NormInProducts, TakesWhatAProductLeavesAsAGradient) {
+  const Graph graph = norm_in_products(three_products(), squares_of);
+  ASSERT_EQ(graph.outputs().size(), 4U);
+  EXPECT_EQ(graph.outputs()[3].name, "squares.w");
+  EXPECT_EQ(graph.type(graph.outputs()[3].value), (ir::Type{DType::f64, {}}));
+  EXPECT_EQ(graph.node(graph.outputs()[0].value).op, &ops::kWeightGradSquares);
+  EXPECT_EQ(graph.outputs()[0].value.node, graph.outputs()[3].value.node);
+  EXPECT_EQ(graph.node(graph.outputs()[2].value).op, &ops::kDotGeneral);
+  int changed = 0;
+  for (const auto& node : graph.nodes()) changed += node.op == &ops::kWeightGradSquares ? 1 : 0;
+  EXPECT_EQ(changed, 1) << ir::to_text(graph);
+}
+
+TEST(NormInProducts, LeavesOtherProductsAlone) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f64, {4, 3}}),
+              dy = graph.input("dy", {DType::f64, {4, 2}});
+  graph.output("grad.f64", ops::dot_general(dy, x, 0, 0, DType::f64));
+  const Value b = graph.input("b", {DType::bf16, {4, 3}}),
+              w = graph.input("w", {DType::bf16, {2, 3}});
+  graph.output("grad.forward", ops::dot_general(b, w, 1, 1, DType::f32));
+  graph.output("grad.bf16", ops::dot_general(b, b, 0, 0, DType::bf16));
+  EXPECT_EQ(ir::to_text(norm_in_products(graph, squares_of)), ir::to_text(graph));
+}
+
+TEST(NormInProducts, KernelsFromOutsideKeepTheirProducts) {
+  const ops::ScopedAdditions scope;
+  ops::add_cpu_kernel(
+      "dot_general",
+      ops::to_cpu_kernel({.name = "mine",
+                          .accepts = [](const ir::OpInstance&) { return "never"; },
+                          .run = [](const ir::KernelArgs&, const ir::OpInstance&) {}}),
+      "test");
+  EXPECT_EQ(ir::to_text(norm_in_products(three_products(), squares_of)),
+            ir::to_text(three_products()));
+}
+
+}  // namespace
+}  // namespace rhea::passes
