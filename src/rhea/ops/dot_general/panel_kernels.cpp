@@ -88,20 +88,41 @@ Ahead next_operand(const ops::StripBlock& g, int64_t steps, int64_t r, int64_t n
           kPanelColumns * 4};
 }
 
+// Sums of squares in f64, in as many chains as a row of a tile has halves of vectors.
 struct Squares {
-  f64x8 low = {}, high = {};
+  static constexpr int kChains = (kVectorsInStrip * kVector + kLanes - 1) / kLanes;
+  f64x8 low[kChains] = {}, high[kChains] = {};
+
+  __attribute__((always_inline)) void add(int chain, f32x16 x) {
+    const f64x8 a = low_as_f64(x), b = high_as_f64(x);
+    low[chain] += a * a;
+    high[chain] += b * b;
+  }
+  __attribute__((always_inline)) double total() const {
+    f64x8 sum = {};
+    for (int i = 0; i < kChains; ++i) sum += low[i] + high[i];
+    return sum_lanes(sum);
+  }
 };
 
 // Adds the squares of a tile that was just written, so it comes from L1.
 RHEA_INLINE void add_squares(const float* c, int64_t ldc, int64_t rows, int64_t columns,
                              Squares& sum) {
+  if (rows == kRowsInStrip && columns == Squares::kChains * kLanes) {
+    Squares now = sum;
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < kRowsInStrip; ++i) {
+#pragma GCC unroll 4
+      for (int j = 0; j < Squares::kChains; ++j) now.add(j, load(c + i * ldc + j * kLanes));
+    }
+    sum = now;
+    return;
+  }
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; j += kLanes) {
       const float* p = c + i * ldc + j;
-      const f32x16 x = columns - j >= kLanes ? load(p) : load_n(p, columns - j);
-      const f64x8 a = low_as_f64(x), b = high_as_f64(x);
-      sum.low += a * a;
-      sum.high += b * b;
+      sum.add(static_cast<int>(j / kLanes),
+              columns - j >= kLanes ? load(p) : load_n(p, columns - j));
     }
   }
 }
@@ -133,7 +154,7 @@ void multiply_strip(const ops::StripBlock& g) {
       add_squares(g.c + r * g.ldc + n, g.ldc, g.rows - r < kRowsInStrip ? g.rows - r : kRowsInStrip,
                   g.columns - n < kColumns ? g.columns - n : kColumns, squares);
   }
-  if (g.squares != nullptr) *g.squares = sum_lanes(squares.low + squares.high);
+  if (g.squares != nullptr) *g.squares = squares.total();
 }
 
 template <class Element, Stores kStores>
