@@ -19,9 +19,9 @@ import tempfile
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from torch.overrides import TorchFunctionMode
 
 import configs
+from float64 import Float64
 
 BATCH, SEQUENCE, DOCUMENTS = 2, 19, (9, 7)
 ADAMW = {'lr': 1e-2, 'betas': (0.9, 0.95), 'eps': 1e-8, 'weight_decay': 0.1}
@@ -29,18 +29,6 @@ UPDATES = 6
 FLOORS = {'logits_abs': 2e-5, 'loss_abs': 6e-6, 'grad_abs': 1e-5, 'grad_tensor_rel': 2e-5, 'grad_norm_rel': 1e-5,
           'losses_adamw_abs': 2e-5, 'final_abs': 5e-5, 'packed_logits_abs': 2e-5}
 MARGIN, MARGIN_IN_UPDATES = 1e-3, 2e-4  # between chosen and refused experts
-
-
-class Float64(TorchFunctionMode):
-    """float32 in the model's code becomes float64."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        def widen(x):
-            return torch.float64 if x is torch.float32 else x
-
-        if func is torch.Tensor.float:
-            func = torch.Tensor.double
-        return func(*map(widen, args), **{k: widen(v) for k, v in (kwargs or {}).items()})
 
 
 def draw_weights(model, seed, norm_offset):
