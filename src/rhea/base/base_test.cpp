@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
@@ -166,6 +167,32 @@ TEST(JsonDepth, CountsBracketsOutsideOfStrings) {
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("file.json: values are nested"), std::string::npos);
     }
+  }
+}
+
+TEST(ParseJson, NamesTheTextAndThePlaceThatIsNoJson) {
+  const auto error_of = [](auto&& parse) -> std::string {
+    try {
+      parse();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "was accepted";
+  };
+  const std::string deep(kMaxJsonDepth + 1, '[');
+  for (const bool ordered : {false, true}) {
+    const auto parse = [&](std::string_view text) {
+      if (ordered)
+        parse_ordered_json(text, "dir/a.json");
+      else
+        parse_json(text, "dir/a.json");
+    };
+    const std::string broken = error_of([&] { parse("{\"a\": 1,\n}"); });
+    EXPECT_TRUE(broken.starts_with("dir/a.json: not valid JSON: parse error at line 2, column 1"))
+        << broken;
+    EXPECT_TRUE(error_of([&] { parse(""); }).starts_with("dir/a.json")) << "empty";
+    EXPECT_TRUE(error_of([&] { parse(deep); }).starts_with("dir/a.json: values are nested"));
+    EXPECT_EQ(error_of([&] { parse("{\"a\": [1, 2]}"); }), "was accepted");
   }
 }
 

@@ -7,6 +7,19 @@
 #include "rhea/base/error.h"
 
 namespace rhea {
+namespace {
+
+template <class Json>
+Json parse_checked(std::string_view text, std::string_view where) {
+  check_json_depth(text, where);
+  try {
+    return Json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error("{}: not valid JSON: {}", where, json_reason(error.what()));
+  }
+}
+
+}  // namespace
 
 void check_json_depth(std::string_view json, std::string_view where) {
   check_downloaded(json, where);
@@ -32,11 +45,14 @@ nlohmann::json parse_json(std::string_view text) { return nlohmann::json::parse(
 nlohmann::ordered_json parse_ordered_json(std::string_view text) {
   return nlohmann::ordered_json::parse(text);
 }
+nlohmann::json parse_json(std::string_view text, std::string_view where) {
+  return parse_checked<nlohmann::json>(text, where);
+}
+nlohmann::ordered_json parse_ordered_json(std::string_view text, std::string_view where) {
+  return parse_checked<nlohmann::ordered_json>(text, where);
+}
 nlohmann::json parse_json_or_discard(std::string_view text) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-}
-nlohmann::ordered_json parse_ordered_json_or_discard(std::string_view text) {
-  return nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 std::string_view json_reason(std::string_view what) {

@@ -17,9 +17,12 @@ void check_json_depth(std::string_view json, std::string_view where);
 // parser of its own takes a second and a half longer to compile.
 nlohmann::json parse_json(std::string_view text);
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
-// The same, but a discarded value (no object, no array, nothing) where the text is no JSON.
+// The same for text from outside: Error as check_json_depth throws it, or "<where>: not valid JSON:
+// <reason, with line and column>".
+nlohmann::json parse_json(std::string_view text, std::string_view where);
+nlohmann::ordered_json parse_ordered_json(std::string_view text, std::string_view where);
+// A discarded value (no object, no array, nothing) where the text is no JSON.
 nlohmann::json parse_json_or_discard(std::string_view text);
-nlohmann::ordered_json parse_ordered_json_or_discard(std::string_view text);
 
 // What an exception of the JSON library says, without its number: "parse error at line 1, ..." of
 // "[json.exception.parse_error.101] parse error at line 1, ...".

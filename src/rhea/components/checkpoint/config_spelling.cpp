@@ -157,8 +157,7 @@ ConfigSpelling parse_config_spelling(std::string_view text) {
 
 std::string spell_config(std::string_view text, std::string_view origin, ConfigSpelling spelling,
                          DType dtype) {
-  check_json_depth(text, std::string(origin));
-  Json config = parse_ordered_json_or_discard(text);
+  Json config = parse_ordered_json(text, origin);
   if (!config.is_object()) throw Error("{} is not a JSON object", origin);
   try {
     if (spelling == ConfigSpelling::v4)

@@ -18,10 +18,7 @@ json read_adapter_config(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(file))
     throw Error("{} has no {}, so the scale of its adapters is unknown", folder.string(),
                 kAdapterConfigFile);
-  const std::string text = read_file(file);
-  check_json_depth(text, file.string());
-  json config = parse_json_or_discard(text);
-  if (config.is_discarded()) throw Error("{}: not valid JSON", file.string());
+  json config = parse_json(read_file(file), file.string());
   if (!config.is_object()) throw Error("{}: expected a JSON object", file.string());
   for (const char* name : {"r", "lora_alpha"}) {
     const auto at = config.find(name);

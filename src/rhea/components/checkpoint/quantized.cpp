@@ -108,9 +108,7 @@ QuantizationConfig read_quantization(const std::filesystem::path& folder) {
   QuantizationConfig found;
   const auto path = folder / "config.json";
   if (!std::filesystem::exists(path)) return found;
-  const std::string text = read_file(path);
-  check_json_depth(text, path.string());
-  const auto json = parse_json_or_discard(text);
+  const auto json = parse_json(read_file(path), path.string());
   if (!json.is_object()) throw Error("{} is not a JSON object", path.string());
   const auto quantization = json.find("quantization_config");
   if (quantization == json.end() || !quantization->is_object()) return found;

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
-#include "rhea/base/json.h"
 
 namespace rhea::tokenizer {
 namespace {
@@ -18,15 +17,6 @@ std::string excerpt(const Json& value) {
 }
 
 }  // namespace
-
-Json parse_json(std::string_view text, const std::string& name) {
-  check_json_depth(text, name);
-  try {
-    return rhea::parse_json(text);
-  } catch (const Json::exception& error) {
-    throw Error("{}: not valid JSON: {}", name, json_reason(error.what()));
-  }
-}
 
 JsonField JsonField::operator[](std::string_view key) const {
   const std::string where = where_ + (where_.ends_with(": ") ? "" : ".") + std::string(key);

@@ -11,9 +11,6 @@ namespace rhea::tokenizer {
 
 using Json = nlohmann::json;
 
-// Throws Error with `name` and the place of the first syntax error.
-Json parse_json(std::string_view text, const std::string& name);
-
 // One JSON value and its place, "tokenizer.json: pre_tokenizer.pretokenizers[0]".
 class JsonField {
  public:

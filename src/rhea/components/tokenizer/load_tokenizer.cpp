@@ -8,6 +8,7 @@
 
 #include "rhea/base/downloaded.h"
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/tokenizer/cut_patterns.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 #include "rhea/components/tokenizer/base64.h"
 #include "rhea/components/tokenizer/cut_patterns.h"
 #include "rhea/components/tokenizer/json_fields.h"

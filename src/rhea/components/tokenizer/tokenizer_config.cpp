@@ -1,10 +1,11 @@
 // Reading tokenizer_config.json.
 #include "rhea/components/tokenizer/tokenizer_config.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "rhea/base/json.h"
 
 namespace rhea::tokenizer {
 namespace {

@@ -21,15 +21,6 @@ using nlohmann::json;
 
 constexpr double kMostParameters = 1e15;
 
-json parse(std::string_view text, const std::string& origin) {
-  check_json_depth(text, origin);
-  try {
-    return parse_json(text);
-  } catch (const json::exception& error) {
-    throw Error("{}: not valid JSON: {}", origin, json_reason(error.what()));
-  }
-}
-
 const Row& row_of(const json& document, const std::string& origin) {
   const auto type = document.find("model_type");
   if (type == document.end()) throw Error("{}: model_type is missing", origin);
@@ -95,7 +86,7 @@ std::optional<int64_t> padding_of(const Row& row, Fields& fields, int64_t vocab_
 
 PublishedConfig parse_config(std::string_view text, std::string_view origin_view) {
   const std::string origin(origin_view);
-  const json document = parse(text, origin);
+  const json document = parse_json(text, origin);
   if (!document.is_object()) throw Error("{}: expected a JSON object", origin);
   const Row& row = row_of(document, origin);
   PublishedConfig config;

@@ -20,13 +20,8 @@ constexpr std::string_view kPerLayer[] = {"layer_types", "no_rope_layers", "mlp_
 
 class Editor {
  public:
-  Editor(std::string_view text, std::string_view origin) : origin_(origin) {
-    check_json_depth(text, origin_);
-    try {
-      document_ = parse_ordered_json(text);
-    } catch (const ordered_json::exception& error) {
-      throw Error("{}: not valid JSON: {}", origin_, json_reason(error.what()));
-    }
+  Editor(std::string_view text, std::string_view origin)
+      : origin_(origin), document_(parse_ordered_json(text, origin)) {
     if (!document_.is_object()) throw Error("{}: expected a JSON object", origin_);
     row_ = row_of();
   }
