@@ -6,8 +6,7 @@
 
 #include <cmath>
 
-#include "rhea/components/train_step/train_step.h"
-#include "rhea/models/llama3/llama3.h"
+#include "rhea/components/train_step/test_training.h"
 #include "rhea/ops/ops.h"
 #include "tests/support/error_of.h"
 
@@ -109,31 +108,11 @@ TEST(Optimizers, RowsThatCannotBeAreRefused) {
             "optimizer 'Lion' of t.cpp has no update function");
 }
 
-constexpr int64_t kSeqLen = 16;
-
-nn::Decoder::Config small_model() {
-  nn::ComplexRoPE::Config rope;
-  rope.dim = 16;
-  rope.max_position_embeddings = kSeqLen;
-  return models::llama3::build({.dim = 32,
-                                .n_layers = 1,
-                                .n_heads = 2,
-                                .n_kv_heads = 2,
-                                .head_dim = 16,
-                                .hidden_dim = 32,
-                                .vocab_size = 48},
-                               rope);
-}
-
 StepOptions options_of(const std::string& optimizer, DType param_dtype, DType compute_dtype) {
-  StepOptions options;
-  options.trace = {.num_tokens = kSeqLen,
-                   .seq_len = kSeqLen,
-                   .param_dtype = param_dtype,
-                   .compute_dtype = compute_dtype};
-  ParamGroup group;
-  group.optimizer_name = optimizer;
-  options.optimizer->param_groups = {group};
+  StepOptions options = small_options(compute_dtype, 0);
+  options.trace.param_dtype = param_dtype;
+  options.accumulates = false;
+  options.optimizer->param_groups[0].optimizer_name = optimizer;
   return options;
 }
 
@@ -146,10 +125,10 @@ TEST(Optimizers, AnOutsideUpdateFollowsItsFormulaOverSteps) {
   TrainStep step(build_step_graphs(small_model(), options), options.trace, {}, pool);
   step.initialise(7);
   EXPECT_EQ(step.memory().optimizer, step.memory().parameters) << "one tensor of state each";
-  std::vector<int32_t> ids(kSeqLen), positions(kSeqLen);
+  std::vector<int32_t> ids(kSmallTokens), positions(kSmallTokens);
   for (size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = static_cast<int32_t>(i * 7 % 48);
-    positions[i] = static_cast<int32_t>(i);
+    ids[i] = static_cast<int32_t>(i * 7 % kSmallVocab);
+    positions[i] = static_cast<int32_t>(i % kSmallSeqLen);
   }
   const auto floats = [](const StateTensor& tensor) {
     const auto* data = static_cast<const float*>(tensor.data);
@@ -159,7 +138,7 @@ TEST(Optimizers, AnOutsideUpdateFollowsItsFormulaOverSteps) {
   double loss = 0;
   for (int64_t s = 1; s <= 3; ++s) {
     const double last = loss;
-    loss = step.forward_backward({ids.data(), ids.data(), positions.data()}, 1.0 / kSeqLen);
+    loss = step.forward_backward({ids.data(), ids.data(), positions.data()}, 1.0 / kSmallTokens);
     if (s > 1) {
       EXPECT_LT(loss, last) << "the new weights are what the next step reads";
     }
@@ -216,7 +195,7 @@ TEST(Optimizers, AnUpdateOfTheWrongFormIsAnErrorThatNamesIt) {
                 build_step_graphs(small_model(), options_of("Flat", DType::f32, DType::f32));
               }),
               HasSubstr("optimizer Flat gives f32[] as value 1 of tok_embeddings.weight, expected "
-                        "f32[48,32]"));
+                        "f32[96,32]"));
 }
 
 }  // namespace
