@@ -3,6 +3,7 @@
 #include <string>
 
 #include "rhea/base/dtype.h"
+#include "rhea/ops/element.h"
 #include "rhea/ops/per_isa.h"
 
 // The functions of all instruction sets: RHEA_PER_ISA_BF16 where there is a copy for the bf16
@@ -43,6 +44,22 @@ inline std::vector<ir::CpuKernel> row_kernels(std::string_view name, PlanForIsa 
       if (isa == Isa::avx512_bf16 && op.in[0].dtype != DType::bf16) return "no bf16 operands";
       return "";
     };
+  return kernels;
+}
+
+// The same, and the kernel that takes everything: what `plain` plans, run for elements T by
+// run_of.operator()<T>().
+template <class RunOf>
+std::vector<ir::CpuKernel> row_kernels(std::string_view name, PlanForIsa plan,
+                                       std::string_view plain_name,
+                                       ir::KernelPlan (*plain)(const ir::OpInstance&),
+                                       RunOf run_of) {
+  auto kernels = row_kernels(name, plan);
+  kernels.push_back({.name = plain_name, .plan = [=](const ir::OpInstance& op) {
+                       ir::KernelPlan made = plain(op);
+                       made.run = dispatch_float(op.in[0].dtype, run_of);
+                       return made;
+                     }});
   return kernels;
 }
 

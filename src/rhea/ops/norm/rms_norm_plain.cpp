@@ -109,25 +109,16 @@ ir::RowPlan rms_norm_grad_tile(const OpInstance& op, Isa isa) {
 }
 
 std::vector<ir::CpuKernel> rms_norm_kernels() {
-  auto kernels = row_kernels("rms_norm.vectors", plan_vectors);
-  kernels.push_back({.name = "rms_norm.plain", .plan = [](const OpInstance& op) {
-                       KernelPlan plan = plan_norm(op);
-                       dispatch_float(op.in[0].dtype,
-                                      [&]<class T>() { plan.run = run_forward<T>; });
-                       return plan;
-                     }});
-  return kernels;
+  return row_kernels(
+      "rms_norm.vectors", plan_vectors, "rms_norm.plain",
+      [](const OpInstance& op) { return plan_norm(op); }, []<class T>() { return run_forward<T>; });
 }
 
 std::vector<ir::CpuKernel> rms_norm_grad_kernels() {
-  auto kernels = row_kernels("rms_norm_grad.vectors", plan_grad_vectors);
-  kernels.push_back({.name = "rms_norm_grad.plain", .plan = [](const OpInstance& op) {
-                       KernelPlan plan = plan_grad(op, nullptr);
-                       dispatch_float(op.in[0].dtype,
-                                      [&]<class T>() { plan.run = run_backward<T>; });
-                       return plan;
-                     }});
-  return kernels;
+  return row_kernels(
+      "rms_norm_grad.vectors", plan_grad_vectors, "rms_norm_grad.plain",
+      [](const OpInstance& op) { return plan_grad(op, nullptr); },
+      []<class T>() { return run_backward<T>; });
 }
 
 }  // namespace rhea::ops

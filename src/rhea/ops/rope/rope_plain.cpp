@@ -138,13 +138,10 @@ ir::RowPlan rope_tile(const OpInstance& op, Isa isa) {
 }
 
 std::vector<ir::CpuKernel> rope_kernels() {
-  auto kernels = row_kernels("rope.vectors", plan_vectors);
-  kernels.push_back({.name = "rope.plain", .plan = [](const OpInstance& op) {
-                       KernelPlan plan = plan_rope(op, nullptr);
-                       dispatch_float(op.in[0].dtype, [&]<class T>() { plan.run = run<T>; });
-                       return plan;
-                     }});
-  return kernels;
+  return row_kernels(
+      "rope.vectors", plan_vectors, "rope.plain",
+      [](const OpInstance& op) { return plan_rope(op, nullptr); },
+      []<class T>() { return run<T>; });
 }
 
 }  // namespace rhea::ops

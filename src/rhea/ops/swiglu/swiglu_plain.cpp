@@ -133,25 +133,17 @@ KernelPlan plan_grad_vectors(const OpInstance& op, Isa isa) {
 }  // namespace
 
 std::vector<ir::CpuKernel> swiglu_kernels() {
-  auto kernels = row_kernels("swiglu.vectors", plan_vectors);
-  kernels.push_back({.name = "swiglu.plain", .plan = [](const OpInstance& op) {
-                       KernelPlan plan = plan_swiglu(op, nullptr);
-                       dispatch_float(op.in[0].dtype,
-                                      [&]<class T>() { plan.run = run_forward<T>; });
-                       return plan;
-                     }});
-  return kernels;
+  return row_kernels(
+      "swiglu.vectors", plan_vectors, "swiglu.plain",
+      [](const OpInstance& op) { return plan_swiglu(op, nullptr); },
+      []<class T>() { return run_forward<T>; });
 }
 
 std::vector<ir::CpuKernel> swiglu_grad_kernels() {
-  auto kernels = row_kernels("swiglu_grad.vectors", plan_grad_vectors);
-  kernels.push_back({.name = "swiglu_grad.plain", .plan = [](const OpInstance& op) {
-                       KernelPlan plan = plan_swiglu(op, nullptr);
-                       dispatch_float(op.in[0].dtype,
-                                      [&]<class T>() { plan.run = run_backward<T>; });
-                       return plan;
-                     }});
-  return kernels;
+  return row_kernels(
+      "swiglu_grad.vectors", plan_grad_vectors, "swiglu_grad.plain",
+      [](const OpInstance& op) { return plan_swiglu(op, nullptr); },
+      []<class T>() { return run_backward<T>; });
 }
 
 }  // namespace rhea::ops
