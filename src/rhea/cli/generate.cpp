@@ -39,9 +39,7 @@ int cmd_generate(Args args) {
   app.add_option("--seed", sampling.seed, "of the draws")
       ->check(integer_in(0, std::numeric_limits<int64_t>::max()))
       ->capture_default_str();
-  app.add_option("--threads", threads, "worker threads, 0 = all cores")
-      ->check(integer_in(0, 1024))
-      ->capture_default_str();
+  add_threads_option(app, threads);
   app.add_flag("--ids", print_ids, "print token ids, prompt included, instead of text");
   if (const auto done = parse(app, args)) return *done;
 

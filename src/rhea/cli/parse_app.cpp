@@ -38,6 +38,12 @@ void add_dataset_options(CLI::App& app, std::string& dataset, std::optional<std:
       ->capture_default_str();
 }
 
+void add_threads_option(CLI::App& app, int& threads) {
+  app.add_option("--threads", threads, "worker threads, 0 = all cores")
+      ->check(integer_in(0, 1024))
+      ->capture_default_str();
+}
+
 std::optional<int> parse(CLI::App& app, Args args) {
   std::vector<std::string> words(args.rbegin(), args.rend());  // CLI11 takes them from the back
   try {

@@ -15,6 +15,9 @@ std::optional<int> parse(CLI::App& app, Args args);
 void add_dataset_options(CLI::App& app, std::string& dataset, std::optional<std::string>& path,
                          std::string& text_field);
 
+// --threads of the commands that compute.
+void add_threads_option(CLI::App& app, int& threads);
+
 // Checks of a value; NaN lies in no range.
 CLI::Validator integer_in(int64_t low, int64_t high);
 CLI::Validator number_in(double low, double high);

@@ -25,9 +25,7 @@ int cmd_score(Args args) {
   app.add_option("--dtype", dtype, "compute dtype")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
-  app.add_option("--threads", threads, "worker threads, 0 = all cores")
-      ->check(integer_in(0, 1024))
-      ->capture_default_str();
+  add_threads_option(app, threads);
   if (const auto done = parse(app, args)) return *done;
   options.dtype = parse_dtype(dtype);
   ThreadPool pool(threads);
