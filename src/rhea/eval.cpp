@@ -27,8 +27,10 @@ class Row {
   Row(const PublishedModel& model, const EvalOptions& options, ThreadPool& pool)
       : length_(options.seq_len) {
     ir::Graph traced;
-    nn::Trace trace(traced,
-                    {.num_tokens = length_, .seq_len = length_, .compute_dtype = options.dtype});
+    nn::Trace trace(traced, {.num_tokens = length_,
+                             .seq_len = length_,
+                             .param_dtype = options.dtype,
+                             .compute_dtype = options.dtype});
     const int64_t num_chunks = (length_ + kTokensPerLossChunk - 1) / kTokensPerLossChunk;
     traced.output("loss", nn::language_model_loss(trace, model.decoder(), num_chunks));
     const ir::Graph graph = passes::simplify(traced);
@@ -121,7 +123,8 @@ double EvalResult::bits_per_byte() const {
 
 EvalResult evaluate(const EvalOptions& options, ThreadPool& pool) {
   check(options);
-  const PublishedModel model(options.model, &pool);
+  // A run rounds every weight to its dtype before it is used, so they are kept in that one.
+  const PublishedModel model(options.model, &pool, options.dtype);
   const auto tokenizer = tokenizer::load_tokenizer(
       options.tokenizer.empty() ? model.files().tokenizer : options.tokenizer);
   tokenizer::check_vocabulary(*tokenizer, model.decoder().vocab_size());

@@ -22,7 +22,7 @@ struct EvalOptions {
   // A document longer than seq_len is read in windows that begin this many tokens apart; each token
   // is predicted in the first window that reaches it. Small: more context, more work. 0: seq_len.
   int64_t stride = 0;
-  DType dtype = DType::f32;  // compute dtype; parameters stay f32
+  DType dtype = DType::f32;  // of the weights in memory and of the computation
 };
 
 struct EvalResult {

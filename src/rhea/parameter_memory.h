@@ -1,4 +1,4 @@
-// Memory for all parameters of a model, as f32.
+// Memory for all parameters of a model.
 #pragma once
 #include <memory>
 #include <vector>
@@ -11,19 +11,20 @@ namespace rhea {
 
 class ParameterMemory {
  public:
-  // Traces the model for its parameters; the memory is not filled.
-  explicit ParameterMemory(const nn::Decoder::Config& decoder);
+  // Traces the model for its parameters, stored as `dtype` (constants are f32 always); the memory
+  // is not filled.
+  explicit ParameterMemory(const nn::Decoder::Config& decoder, DType dtype = DType::f32);
 
   const std::vector<nn::Parameter>& parameters() const { return parameters_; }
   // Of parameters()[i].
-  float* data(size_t i) const { return data_[i]; }
+  void* data(size_t i) const { return data_[i]; }
   // The stock parts of every parameter, under their names.
   const std::vector<checkpoint::NamedTensor>& tensors() const { return tensors_; }
 
  private:
   std::vector<nn::Parameter> parameters_;
   std::shared_ptr<void> block_;
-  std::vector<float*> data_;
+  std::vector<void*> data_;
   std::vector<checkpoint::NamedTensor> tensors_;
 };
 

@@ -15,6 +15,7 @@
 #include "rhea/components/checkpoint/hf_weights.h"
 #include "rhea/components/checkpoint/key_report.h"
 #include "rhea/components/checkpoint/step_reader.h"
+#include "rhea/components/safetensors/element_type.h"
 #include "rhea/exec/cpu/backend.h"
 #include "rhea/models/decoder_sizes.h"
 #include "rhea/models/key_rules.h"
@@ -36,9 +37,15 @@ void read_tensor(const checkpoint::StepReader& reader, const std::string& native
                  const std::vector<HfPart>& parts, const std::vector<const NamedTensor*>& targets) {
   const DType dtype = targets.front()->dtype;
   const auto read = [&](const NamedTensor& tensor) {
-    reader.read(tensor);
-    if (const auto adapter = adapters.of_weight(native))
-      checkpoint::merge_adapter(*adapter, tensor);
+    const auto adapter = adapters.of_weight(native);
+    if (!adapter) return reader.read(tensor);
+    // The sum is rounded once.
+    NamedTensor sum{native, DType::f32, shape};
+    std::vector<std::byte> bytes(static_cast<size_t>(sum.num_bytes()));
+    sum.data = bytes.data();
+    reader.read(sum);
+    checkpoint::merge_adapter(*adapter, sum);
+    safetensors::convert(safetensors::ElementType::F32, bytes, dtype, tensor.writable_bytes());
   };
   if (parts.size() == 1 && parts[0].rows.empty())
     return read({native, dtype, shape, targets[0]->data});
@@ -133,11 +140,11 @@ void import_native(const ModelFolder& files, const nn::Decoder::Config& decoder,
 
 }  // namespace
 
-PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool* pool)
+PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool* pool, DType dtype)
     : files_(find_model(folder)),
       published_(models::hf::parse_config(files_.config_json, files_.config_name)),
       decoder_(decoder_of(files_, published_.decoder)),
-      memory_(decoder_) {
+      memory_(decoder_, dtype) {
   models::hf::log_notes(published_, files_.config_name);
   if (files_.is_native)
     import_native(files_, decoder_, memory_.tensors(), pool);
@@ -145,7 +152,7 @@ PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool* 
     checkpoint::import_hf(folder, published_key_map(decoder_), memory_.tensors(), {.pool = pool});
 }
 
-float* PublishedModel::data(const std::string& fqn) const {
+void* PublishedModel::data(const std::string& fqn) const {
   for (size_t i = 0; i < parameters().size(); ++i) {
     if (parameters()[i].fqn == fqn) return data(i);
   }

@@ -18,17 +18,20 @@ class ThreadPool;
 class PublishedModel {
  public:
   // Reads the config and the weights of `folder`, Hugging Face files or a checkpoint of rhea train,
-  // as f32 under Hugging Face's names, several tensors at once with a pool. Throws Error naming the
-  // file and what is wrong with it.
-  explicit PublishedModel(const std::filesystem::path& folder, ThreadPool* pool = nullptr);
+  // as `dtype` under Hugging Face's names, several tensors at once with a pool. Throws Error naming
+  // the file and what is wrong with it.
+  explicit PublishedModel(const std::filesystem::path& folder, ThreadPool* pool = nullptr,
+                          DType dtype = DType::f32);
 
   const ModelFolder& files() const { return files_; }
   const models::hf::PublishedConfig& published() const { return published_; }
   const nn::Decoder::Config& decoder() const { return decoder_; }
   const std::vector<nn::Parameter>& parameters() const { return memory_.parameters(); }
-  // f32 data of parameters()[i].
-  float* data(size_t i) const { return memory_.data(i); }
-  float* data(const std::string& fqn) const;
+  // Of parameters()[i].
+  void* data(size_t i) const { return memory_.data(i); }
+  void* data(const std::string& fqn) const;
+  // The stock parts of every parameter, under their names.
+  const std::vector<checkpoint::NamedTensor>& tensors() const { return memory_.tensors(); }
 
   // Throws ExitError with out_of_memory when the memory that is left does not hold what a run of
   // `graph` needs besides the weights: its other inputs, its results and its arena. Call it before

@@ -8,6 +8,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/mapped_file.h"
+#include "rhea/published_model.h"
 
 namespace rhea {
 namespace {
@@ -57,6 +58,25 @@ TEST_F(Eval, windows_give_the_loss_of_transformers) {
     EXPECT_NEAR(result.loss, c.loss, 1e-5 * c.loss) << "seq_len " << c.seq_len;
     EXPECT_DOUBLE_EQ(result.perplexity_per_byte(), std::exp(result.loss / 305.0));
   }
+}
+
+// Half the memory, and what a run that rounds f32 weights itself would compute.
+TEST_F(Eval, bf16_keeps_every_weight_in_two_bytes_rounded_once) {
+  const PublishedModel wide(options_.model, &pool_);
+  const PublishedModel narrow(options_.model, &pool_, DType::bf16);
+  ASSERT_EQ(narrow.tensors().size(), wide.tensors().size());
+  for (size_t i = 0; i < wide.tensors().size(); ++i) {
+    const auto &from = wide.tensors()[i], &to = narrow.tensors()[i];
+    ASSERT_EQ(to.name, from.name);
+    ASSERT_EQ(to.dtype, DType::bf16) << to.name;
+    const auto* values = static_cast<const float*>(from.data);
+    const auto* rounded = static_cast<const bf16*>(to.data);
+    for (int64_t k = 0; k < from.num_elements(); ++k)
+      ASSERT_EQ(rounded[k].bits, bf16(values[k]).bits) << to.name << " " << k;
+  }
+  options_.seq_len = 64;
+  options_.dtype = DType::bf16;
+  EXPECT_NEAR(evaluate(options_, pool_).loss, 165.136, 0.8);
 }
 
 // A document that is longer than the model sees at once still has every token predicted once.

@@ -15,6 +15,7 @@
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/convert.h"
 #include "rhea/inspect.h"
+#include "rhea/published_model.h"
 #include "rhea/score.h"
 #include "tests/support/error_of.h"
 #include "tests/support/run.h"
@@ -206,6 +207,15 @@ TEST_P(Lora, OtherCommandsReadTheNativeCheckpoint) {
   const auto of_native = logits(native, "native.safetensors");
   EXPECT_EQ(of_native, logits(dump("merged"), "merged.safetensors"));
   EXPECT_NE(of_native, logits(model_, "base.safetensors"));
+
+  // In bf16, too, the sum is rounded, not its parts.
+  const PublishedModel wide(native, &pool), narrow(native, &pool, DType::bf16);
+  for (size_t i = 0; i < wide.tensors().size(); ++i) {
+    const auto* sum = static_cast<const float*>(wide.tensors()[i].data);
+    const auto* rounded = static_cast<const bf16*>(narrow.tensors()[i].data);
+    for (int64_t k = 0; k < wide.tensors()[i].num_elements(); ++k)
+      ASSERT_EQ(rounded[k].bits, bf16(sum[k]).bits) << wide.tensors()[i].name << " " << k;
+  }
 }
 
 // A folder of PEFT with a base model at hand is a model for every command, by one conversion.

@@ -33,7 +33,7 @@ int cmd_eval(Args args) {
                  "tokens between the begins of two windows of a long document; 0: seq_len")
       ->check(integer_in(0, kMany))
       ->capture_default_str();
-  app.add_option("--dtype", dtype, "compute dtype")
+  app.add_option("--dtype", dtype, "of the weights in memory and of the computation")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   add_threads_option(app, threads);
