@@ -8,21 +8,9 @@
 #include "rhea/ops/dot_general/panel_kernels.h"
 #include "rhea/ops/dot_general/product.h"
 #include "rhea/ops/ops.h"
+#include "rhea/ops/table_per_isa.h"
 
-namespace rhea::isa_plain {
-extern const ops::PanelKernels kPanelKernels;
-}
-#if defined(__x86_64__)
-namespace rhea::isa_avx2 {
-extern const ops::PanelKernels kPanelKernels;
-}
-namespace rhea::isa_avx512 {
-extern const ops::PanelKernels kPanelKernels;
-}
-namespace rhea::isa_avx512_bf16 {
-extern const ops::PanelKernels kPanelKernels;
-}
-#endif
+RHEA_TABLE_PER_ISA(PanelKernels, kPanelKernels, panel_kernels)
 
 namespace rhea::ops {
 namespace {
@@ -240,15 +228,6 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
 }
 
 }  // namespace
-
-const PanelKernels& panel_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  if (isa >= Isa::avx512_bf16) return isa_avx512_bf16::kPanelKernels;
-  if (isa >= Isa::avx512) return isa_avx512::kPanelKernels;
-  if (isa >= Isa::avx2) return isa_avx2::kPanelKernels;
-#endif
-  return isa_plain::kPanelKernels;
-}
 
 ir::CpuKernel panel_product(Isa isa) {
   constexpr const char* names[] = {"panels_plain", "panels_avx2", "panels_avx512",

@@ -8,21 +8,9 @@
 #include "rhea/ops/loss/head_kernels.h"
 #include "rhea/ops/loss/loss.h"
 #include "rhea/ops/pack/layout.h"
+#include "rhea/ops/table_per_isa.h"
 
-namespace rhea::isa_plain {
-extern const ops::HeadKernels kHeadKernels;
-}
-#if defined(__x86_64__)
-namespace rhea::isa_avx2 {
-extern const ops::HeadKernels kHeadKernels;
-}
-namespace rhea::isa_avx512 {
-extern const ops::HeadKernels kHeadKernels;
-}
-namespace rhea::isa_avx512_bf16 {
-extern const ops::HeadKernels kHeadKernels;
-}
-#endif
+RHEA_TABLE_PER_ISA(HeadKernels, kHeadKernels, head_kernels)
 
 namespace rhea::ops {
 namespace {
@@ -207,15 +195,6 @@ int64_t head_scratch_bytes(int64_t width, int64_t chunk, int64_t element, bool g
   if (!grads) return tile;
   const int64_t words = backward_words(element), depth = round_up(words, 64 / element);
   return std::max(tile, words * chunk * element + div_up(width, kPanel) * kPanel * depth * element);
-}
-
-const HeadKernels& head_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  if (isa >= Isa::avx512_bf16) return isa_avx512_bf16::kHeadKernels;
-  if (isa >= Isa::avx512) return isa_avx512::kHeadKernels;
-  if (isa >= Isa::avx2) return isa_avx2::kHeadKernels;
-#endif
-  return isa_plain::kHeadKernels;
 }
 
 std::vector<ir::CpuKernel> linear_cross_entropy_kernels() {
