@@ -35,6 +35,12 @@ struct Floats {
   float* data;
 };
 
+// Of a graph with input x.
+void bind(CpuExecutable& exe, const Floats& x, const Floats& result, const char* name = "y") {
+  exe.bind_input("x", x.data);
+  exe.bind_output(name, result.data);
+}
+
 struct Fixture : testing::Test {
   ThreadPool pool{3};
   std::shared_ptr<Arena> arena = make_arena();
@@ -53,8 +59,7 @@ TEST_F(Executor, RunsKernelsDecompositionsAndReferences) {
   g.output("y", y);
   const auto exe = make();
   Floats in(32, 2), out(32);
-  exe->bind_input("x", in.data);
-  exe->bind_output("y", out.data);
+  bind(*exe, in, out);
   exe->run();
   EXPECT_THAT(out.values(), testing::Each(1.0F / 6));
   ASSERT_EQ(exe->nodes().size(), 3U);
@@ -91,8 +96,7 @@ TEST_F(Executor, ChainsRunInPlaceUnlessInterpreted) {
   for (const bool interpret : {false, true}) {
     const auto exe = make({.interpret = interpret});
     Floats in(64 * 64, 1), out(64 * 64);
-    exe->bind_input("x", in.data);
-    exe->bind_output("y", out.data);
+    bind(*exe, in, out);
     exe->run();
     EXPECT_THAT(out.values(), testing::Each(144.0F));
     EXPECT_THAT(in.values(), testing::Each(1.0F));
@@ -106,8 +110,7 @@ TEST_F(Executor, WhatAnOutputIsMadeOfLiesInItsMemory) {
   const auto exe = make();
   EXPECT_EQ(exe->memory().arena, 0);
   Floats in(64 * 64, 1), out(64 * 64);
-  exe->bind_input("x", in.data);
-  exe->bind_output("z", out.data);
+  bind(*exe, in, out, "z");
   exe->run();
   EXPECT_THAT(out.values(), testing::Each(3.0F));
   EXPECT_THAT(in.values(), testing::Each(1.0F));
@@ -142,8 +145,7 @@ TEST_F(Executor, OperandsReadAgainAreNotOverwritten) {
   g.output("c", c);
   const auto exe = make();
   Floats in(256, 1), out(256);
-  exe->bind_input("x", in.data);
-  exe->bind_output("c", out.data);
+  bind(*exe, in, out, "c");
   exe->run();
   EXPECT_THAT(out.values(), testing::Each(6.0F));
 }
@@ -230,8 +232,7 @@ TEST_F(Executor, AnomalyNamesOpModuleAndLine) {
   g.output("y", g.add1(kAdd, {y, y}));
   const auto exe = make({.detect_anomaly = true});
   Floats in(64, 2), out(64);
-  exe->bind_input("x", in.data);
-  exe->bind_output("y", out.data);
+  bind(*exe, in, out);
   exe->run();
   in.data[17] = 0;
   try {
@@ -260,8 +261,7 @@ TEST_F(Executor, ExecutablesShareAnArenaThatGrows) {
   const Value z = h.input("z", {DType::f32, {2048, 1024}});
   h.output("y", h.add1(kMultiply, {h.add1(kAdd, {z, z}), z}));
   Floats in(64 * 64, 1), out(64 * 64), big_in(2048 * 1024, 2), big_out(2048 * 1024);
-  small->bind_input("x", in.data);
-  small->bind_output("y", out.data);
+  bind(*small, in, out);
   small->run();
   const auto large = compile(h, pool, arena);
   large->bind_input("z", big_in.data);
@@ -278,8 +278,7 @@ TEST_F(Executor, ProfilesEveryCall) {
   g.output("y", g.add1(kMultiply, {g.add1(kAdd, {x, x}), x}));
   const auto exe = make();
   Floats in(64 * 64, 1), out(64 * 64);
-  exe->bind_input("x", in.data);
-  exe->bind_output("y", out.data);
+  bind(*exe, in, out);
   exe->run();
   EXPECT_THAT(exe->take_times(), testing::Each(0.0));
   exe->set_profiling(true);
@@ -295,8 +294,7 @@ TEST_F(Executor, RecordsCallsInOrderUntilTold) {
   g.output("y", g.add1(kMultiply, {g.add1(kAdd, {x, x}), x}));
   const auto exe = make();
   Floats in(64 * 64, 1), out(64 * 64);
-  exe->bind_input("x", in.data);
-  exe->bind_output("y", out.data);
+  bind(*exe, in, out);
   std::vector<CallTime> calls;
   exe->record_calls(&calls);
   exe->run();
