@@ -4,11 +4,11 @@
 
 #include <ostream>
 
-#include "rhea/components/data/datasets.h"
+#include "rhea/components/data/open_dataset.h"
 #include "rhea/components/lr_scheduler/lr_scheduler.h"
 #include "rhea/components/metrics/sinks.h"
 #include "rhea/components/tokenizer/readers.h"
-#include "rhea/components/train_step/optimizers.h"
+#include "rhea/components/train_step/optimizer_arguments.h"
 #include "rhea/models/registry.h"
 #include "rhea/nn/losses.h"
 

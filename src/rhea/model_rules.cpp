@@ -12,6 +12,7 @@
 #include "rhea/base/log.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/checkpoint/adapters.h"
+#include "rhea/components/train_step/optimizer_arguments.h"
 #include "rhea/components/train_step/optimizer_groups.h"
 #include "rhea/config/pattern.h"
 #include "rhea/config/rules.h"

@@ -10,6 +10,7 @@
 
 #include "rhea/base/log.h"
 #include "rhea/base/text.h"
+#include "rhea/components/data/numbered_rows.h"
 #include "rhea/models/registry.h"
 #include "rhea/trainer_options.h"
 #include "rhea/trainer_state.h"

@@ -13,6 +13,7 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/text.h"
 #include "rhea/base/version.h"
+#include "rhea/components/train_step/optimizer_arguments.h"
 #include "rhea/config/duration.h"
 #include "rhea/config/json.h"
 #include "rhea/config/validate.h"

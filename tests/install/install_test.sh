@@ -31,6 +31,22 @@ if "$compiler" -std=c++20 -M -I "$work/prefix/include" "$work/all.cpp" | grep -E
   exit 1
 fi
 
+# The rule of the list: a public header that includes an internal one stops the build.
+mkdir "$work/broken"
+cp -r "$source/src" "$source/recipes" "$work/broken"
+echo '#include "rhea/base/thread_pool.h"' >>"$work/broken/src/rhea/nn/init.h"
+cat >"$work/list.cmake" <<LIST
+cmake_policy(VERSION 3.25)
+include($source/cmake/PublicHeaders.cmake)
+rhea_public_headers(\${TREE} headers)
+LIST
+cmake -DTREE="$source" -P "$work/list.cmake"
+if cmake -DTREE="$work/broken" -P "$work/list.cmake" 2>"$work/list.log" ||
+  ! grep -q 'rhea/nn/init.h includes rhea/base/thread_pool.h' "$work/list.log"; then
+  echo "a public header that includes an internal one is not refused"
+  exit 1
+fi
+
 # What is installed with it, and the examples, compile against the installed headers.
 export RHEA_CACHE_DIR="$work/cache"
 examples=$source/examples/qwen3_three_ways

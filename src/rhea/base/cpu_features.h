@@ -1,4 +1,5 @@
-// Instruction sets that kernels are written for, and what this machine has.
+// Instruction sets that kernels are written for, and what this machine has. Public: a kernel from
+// outside says which one it needs (ir::CpuKernel::isa).
 #pragma once
 #include <string>
 #include <string_view>

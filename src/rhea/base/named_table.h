@@ -1,5 +1,6 @@
 // Tables of what there is of one kind (optimizers, data sets, ...): the in-tree rows, and those
-// that a user's file adds by the same call.
+// that a user's file adds by the same call. Public: outside code reads them, to build on a row that
+// is there.
 #pragma once
 #include <memory>
 #include <string>

@@ -8,7 +8,7 @@
 #include "rhea/complete_model.h"
 #include "rhea/component_rules.h"
 #include "rhea/config/help.h"
-#include "rhea/plugin/loader.h"
+#include "rhea/plugin/runs.h"
 #include "rhea/run_overrides.h"
 
 namespace rhea::cli {

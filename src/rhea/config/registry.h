@@ -8,17 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "rhea/config/trainer_config.h"
+#include "rhea/config/config_entry.h"
 
 namespace rhea::config {
-
-using ConfigFunction = std::function<TrainerConfig()>;
-
-struct ConfigEntry {
-  std::string name;
-  std::string help;  // one line
-  ConfigFunction make;
-};
 
 class ConfigRegistry;
 

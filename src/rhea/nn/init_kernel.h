@@ -5,7 +5,7 @@
 
 namespace rhea::nn {
 
-// Elements that share the counters of one draw; the rule that places them is in init.h.
+// Elements that share the counters of one draw; the rule that places them is in initialise.h.
 inline constexpr int64_t kDrawnTogether = 64;
 
 struct NormalDraw {

@@ -1,6 +1,6 @@
 // Initial weights: the documented rule in f64, the distributions, and the same bits from every
 // instruction set and number of threads.
-#include "rhea/nn/init.h"
+#include "rhea/nn/initialise.h"
 
 #include <gtest/gtest.h>
 

@@ -3,12 +3,15 @@
 //
 // T tokens, D model dim, N query heads, H head dim
 #pragma once
+#include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "rhea/config/visitor.h"
 #include "rhea/nn/decoder_names.h"
-#include "rhea/nn/replacement_check.h"
+#include "rhea/nn/trace.h"
 
 namespace rhea::nn {
 
@@ -98,19 +101,59 @@ struct ComplexRoPE {
   };
 };
 
+// The values of what forward() takes or gives. Structs of values have an overload beside them.
+template <class F>
+void for_each_value(const Trace&, Value& value, const F& f) {
+  f(value);
+}
+
+namespace detail {
+
+using StandIn = std::function<Value(const Value& value)>;
+
+// What an override must keep: the types that the replaced module gives, and its parameters.
+// `trace_stock` calls forward() of the stock module in a trace that is thrown away, with stand-ins
+// of the arguments, `trace_replacement` that of the replacement; each gives the values of the
+// result. What the latter throws comes out as an Error that names override and node, with the
+// thrown one nested in it (an ExitError, which says how the process ends, as it is). Throws Error
+// where types or shapes of parameters differ; parameters that one has and the other lacks are noted
+// in the trace. The scope of the module is open.
+void check_replacement(
+    Trace& trace, const Replaced& replaced,
+    const std::function<std::vector<Value>(Trace& stock_trace, const StandIn& like)>& trace_stock,
+    const std::function<std::vector<Value>()>& trace_replacement);
+
+template <class T>
+std::vector<Value> values_of(const Trace& trace, T& made) {
+  std::vector<Value> values;
+  for_each_value(trace, made, [&](const Value& value) { values.push_back(value); });
+  return values;
+}
+
+template <class T>
+T stand_in(const Trace& trace, T argument, const StandIn& like) {
+  for_each_value(trace, argument, [&](Value& value) { value = like(value); });
+  return argument;
+}
+
+}  // namespace detail
+
 // Calls a module's forward. Where it replaced another module, what it gives is checked against what
 // that one gives; throws Error naming the override, the node and both types.
 template <class C, class... Args>
 auto checked_forward(Trace& trace, const C& module, const Args&... args) {
+  using Made = decltype(module.forward(trace, args...));
   if (!module.replaced) return module.forward(trace, args...);
-  ReplacementCheck check(trace, *module.replaced);
-  const auto* stock = dynamic_cast<const C*>(module.replaced->stock.get());
-  auto expected = stock->forward(check.stock_trace(), check.stand_in(args)...);
-  auto made = check.traced([&] { return module.forward(trace, args...); });
-  for_each_value(trace, expected, [&](const Value& value) { check.expect(value); });
-  for_each_value(trace, made, [&](const Value& value) { check.found(value); });
-  check.finish();
-  return made;
+  std::optional<Made> made;
+  detail::check_replacement(
+      trace, *module.replaced,
+      [&](Trace& stock_trace, const detail::StandIn& like) {
+        const auto* stock = dynamic_cast<const C*>(module.replaced->stock.get());
+        Made expected = stock->forward(stock_trace, detail::stand_in(trace, args, like)...);
+        return detail::values_of(trace, expected);
+      },
+      [&] { return detail::values_of(trace, made.emplace(module.forward(trace, args...))); });
+  return *std::move(made);
 }
 
 // Opens the child's scope ("" = stays in that of the caller) and calls its forward.

@@ -1,12 +1,14 @@
-#include "rhea/nn/replacement_check.h"
-
+// What an override must keep. Both modules are traced, the stock one into a graph that is thrown
+// away.
 #include <fmt/ranges.h>
 
+#include <exception>
 #include <map>
 #include <new>
 #include <span>
 
 #include "rhea/base/error.h"
+#include "rhea/nn/modules.h"
 
 namespace rhea::nn {
 namespace {
@@ -34,7 +36,32 @@ std::vector<std::string> only_in(const Parts& some, const Parts& others) {
   return names;
 }
 
-}  // namespace
+std::vector<std::string> texts(const std::vector<Value>& values) {
+  std::vector<std::string> made;
+  for (const Value& value : values)
+    made.push_back(value.valid() ? ir::to_string(value.type()) : "nothing");
+  return made;
+}
+
+class ReplacementCheck {
+ public:
+  ReplacementCheck(Trace& trace, const Replaced& replaced);
+
+  Trace& stock_trace() { return stock_trace_; }
+  Value input_like(const Value& value);
+  // Inside a handler of `error`.
+  [[noreturn]] void throw_named(const std::exception& error) const;
+  // Results of the stock module and of the replacement.
+  void compare(const std::vector<Value>& expected, const std::vector<Value>& found) const;
+  void compare_parameters();
+
+ private:
+  Trace& trace_;
+  const Replaced& replaced_;
+  size_t parameters_before_, constants_before_;
+  ir::Graph stock_graph_;
+  Trace stock_trace_;
+};
 
 ReplacementCheck::ReplacementCheck(Trace& trace, const Replaced& replaced)
     : trace_(trace),
@@ -53,24 +80,21 @@ void ReplacementCheck::throw_named(const std::exception& error) const {
       Error("Override '{}' at {}: {}", replaced_.by, replaced_.path, error.what()));
 }
 
-std::string ReplacementCheck::text(const Value& value) {
-  return value.valid() ? ir::to_string(value.type()) : "nothing";
-}
-
 Value ReplacementCheck::input_like(const Value& value) {
   if (!value.valid()) return value;
   // Tokens, positions and the like are inputs of the stock graph already.
   return stock_graph_.input(fmt::format("argument.{}", stock_graph_.inputs().size()), value.type());
 }
 
-void ReplacementCheck::finish() {
-  if (expected_ != found_)
+void ReplacementCheck::compare(const std::vector<Value>& expected,
+                               const std::vector<Value>& found) const {
+  const std::vector<std::string> stock = texts(expected), made = texts(found);
+  if (stock != made)
     throw Error(
         "Override '{}' changes what {} gives: {} gives ({}), the replacement gives ({}); a "
         "replacement must keep types and shapes",
-        replaced_.by, replaced_.path, type_name(*replaced_.stock), fmt::join(expected_, ", "),
-        fmt::join(found_, ", "));
-  compare_parameters();
+        replaced_.by, replaced_.path, type_name(*replaced_.stock), fmt::join(stock, ", "),
+        fmt::join(made, ", "));
 }
 
 void ReplacementCheck::compare_parameters() {
@@ -94,6 +118,25 @@ void ReplacementCheck::compare_parameters() {
     trace_.note(
         fmt::format("Override '{}' adds parameters to {}: {}; checkpoints of other runs lack them",
                     replaced_.by, replaced_.path, fmt::join(added, ", ")));
+}
+
+}  // namespace
+
+void detail::check_replacement(
+    Trace& trace, const Replaced& replaced,
+    const std::function<std::vector<Value>(Trace& stock_trace, const StandIn& like)>& trace_stock,
+    const std::function<std::vector<Value>()>& trace_replacement) {
+  ReplacementCheck check(trace, replaced);
+  const std::vector<Value> expected =
+      trace_stock(check.stock_trace(), [&](const Value& value) { return check.input_like(value); });
+  std::vector<Value> found;
+  try {
+    found = trace_replacement();
+  } catch (const std::exception& error) {
+    check.throw_named(error);
+  }
+  check.compare(expected, found);
+  check.compare_parameters();
 }
 
 }  // namespace rhea::nn

@@ -1,6 +1,4 @@
 // Parameters that are stored otherwise, and what a replacement must keep.
-#include "rhea/nn/replacement_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -13,6 +13,7 @@
 #include "rhea/plugin/cache.h"
 #include "rhea/plugin/exit_guard.h"
 #include "rhea/plugin/plugin.h"
+#include "rhea/plugin/runs.h"
 #include "rhea/plugin/shared_object.h"
 #include "rhea/plugin/throw_site.h"
 

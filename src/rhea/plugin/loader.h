@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rhea/config/registry.h"
+#include "rhea/config/config_entry.h"
 
 namespace rhea::plugin {
 
@@ -30,11 +30,5 @@ std::optional<std::filesystem::path> find_module(std::string_view name);
 // module. Throws Error: it does not compile, it was built against another Rhea or by another
 // toolchain, it needs symbols that there are not, its function threw (with the line).
 const Module& load_module(const std::filesystem::path& file);
-
-// What `--module name` means where no built-in module has that name: the runs of a user's file
-// (config::ModuleFinder). Throws Error where no file is found, naming the modules there are and the
-// places, or where the file has no RHEA_CONFIG.
-std::vector<config::ConfigEntry> find_runs(std::string_view name,
-                                           const config::ConfigRegistry& registry);
 
 }  // namespace rhea::plugin

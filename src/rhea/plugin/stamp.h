@@ -1,5 +1,6 @@
-// The stamp that every plugin carries in a section of its own: which Rhea it was compiled against
-// and by what. The loader reads it from the file, before anything of the plugin runs.
+// Included by plugin.h. The stamp that every plugin carries in a section of its own: which Rhea it
+// was compiled against and by what. The loader reads it from the file, before anything of the
+// plugin runs.
 #pragma once
 #include <cstddef>
 

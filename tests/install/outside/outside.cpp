@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <string>
 
-#include "rhea/base/thread_pool.h"
 #include "rhea/base/version.h"
 #include "rhea/ir/graph.h"
 #include "rhea/plugin/plugin.h"
@@ -23,8 +22,6 @@ RHEA_CONFIG(two_steps, "a run that a program registers is a function like any ot
 RHEA_PLUGIN(p) { std::printf("%s\n", p.origin().c_str()); }
 
 int main() {
-  rhea::ThreadPool pool(2);
-  pool.parallel_for(8, [](int64_t, int64_t, int) {});
   if (rhea_config_two_steps.make().training.steps != 2) return 1;
   std::printf("rhea %s\n", std::string(rhea::version()).c_str());
   return 0;

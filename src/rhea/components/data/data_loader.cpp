@@ -16,8 +16,8 @@
 #include "rhea/base/error.h"
 #include "rhea/base/json.h"
 #include "rhea/base/log.h"
-#include "rhea/components/data/datasets.h"
 #include "rhea/components/data/mixture.h"
+#include "rhea/components/data/open_dataset.h"
 #include "rhea/components/data/row_source.h"
 
 namespace rhea::data {

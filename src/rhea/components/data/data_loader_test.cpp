@@ -11,6 +11,7 @@
 #include "rhea/base/json.h"
 #include "rhea/components/data/debug_text.h"
 #include "rhea/components/data/epoch_order.h"
+#include "rhea/components/data/numbered_rows.h"
 #include "rhea/components/data/test_files.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"

@@ -1,8 +1,9 @@
 // Data sets that a user's file registers are loaded, resumed and checked as the in-tree ones.
-#include "rhea/components/data/datasets.h"
+#include "rhea/components/data/open_dataset.h"
 
 #include <gmock/gmock.h>
 
+#include "rhea/components/data/data_loader.h"
 #include "rhea/components/data/test_files.h"
 #include "tests/support/error_of.h"
 

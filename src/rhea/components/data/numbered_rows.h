@@ -7,7 +7,10 @@
 
 namespace rhea::data {
 
-// One row of a batch, to be filled: seq_len entries each. Labels may be kIgnoreLabel (-100);
+// Label of a position that has none.
+inline constexpr int32_t kIgnoreLabel = -100;
+
+// One row of a batch, to be filled: seq_len entries each. Labels may be kIgnoreLabel;
 // positions count up from 0 and restart at 0 where a document begins.
 struct RowView {
   std::span<int32_t> input, labels, positions;

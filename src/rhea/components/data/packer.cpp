@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "rhea/base/error.h"
+#include "rhea/components/data/numbered_rows.h"
 
 namespace rhea::data {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "rhea/base/mapped_file.h"
-#include "rhea/components/data/datasets.h"
+#include "rhea/components/data/open_dataset.h"
 #include "rhea/components/data/record_index.h"
 #include "rhea/components/data/test_files.h"
 

@@ -6,6 +6,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/rethrow.h"
+#include "rhea/components/train_step/optimizer_arguments.h"
 #include "rhea/config/pattern.h"
 #include "rhea/ops/ops.h"
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "rhea/base/named_table.h"
-#include "rhea/config/report.h"
 #include "rhea/config/sections/optimizer.h"
 #include "rhea/ir/graph.h"
 
@@ -55,15 +54,5 @@ NamedTable<Optimizer>& optimizers();
 
 // The number of "name=value" in kwargs.more. Throws Error where it is not there or no number.
 double more_number(const OptimizerKwargs& kwargs, std::string_view name);
-
-// `given` with the defaults of the optimizer for what is not set.
-OptimizerKwargs with_defaults(const Optimizer& optimizer, const OptimizerKwargs& given);
-
-// Name, arguments and their values; `path` is that of the group ("optimizer.param_groups.0").
-void check_group(const ParamGroup& group, const std::string& path,
-                 std::vector<config::Problem>& problems);
-
-// "{lr: 0.0008, betas: (0.9, 0.95), ...}": the arguments that are set.
-std::string describe(const OptimizerKwargs& kwargs);
 
 }  // namespace rhea::train_step

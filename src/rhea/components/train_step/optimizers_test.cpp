@@ -1,5 +1,5 @@
 // The table of optimizers: arguments, defaults, and an update that a user's file brings.
-#include "rhea/components/train_step/optimizers.h"
+#include "rhea/components/train_step/optimizer_arguments.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

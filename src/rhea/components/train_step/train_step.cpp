@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rhea/base/error.h"
+#include "rhea/nn/initialise.h"
 
 namespace rhea::train_step {
 namespace {

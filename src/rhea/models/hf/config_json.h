@@ -6,17 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "rhea/models/hf/fields.h"
-#include "rhea/nn/decoder.h"
+#include "rhea/models/hf/published_config.h"
 
 namespace rhea::models::hf {
-
-struct PublishedConfig {
-  std::string model_type;
-  // Under Hugging Face's names, with the initial distributions of this backend.
-  nn::Decoder::Config decoder;
-  Notes notes;
-};
 
 // Every field is used, known to have no effect on training, or an error that names it. Absent
 // fields take the class default of the model type. Throws Error naming file, field and value.

@@ -1,11 +1,13 @@
 // Look-up, types and ranges of fields.
 #include "rhea/models/hf/fields.h"
-#include "rhea/base/json.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "rhea/base/json.h"
+#include "rhea/models/hf/published_config.h"
 
 namespace rhea::models::hf {
 namespace {
@@ -85,6 +87,8 @@ Fields::Fields(const json& object, const json& defaults, std::string origin, Not
       spellings_(spellings) {
   if (!object.is_object()) throw Error("{}: expected a JSON object", origin_);
 }
+
+void Fields::warn(std::string text) { notes_->warnings.push_back(std::move(text)); }
 
 bool Fields::given(std::string_view name) const { return !is_null(*object_, name); }
 

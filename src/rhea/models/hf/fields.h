@@ -15,17 +15,13 @@
 
 namespace rhea::models::hf {
 
+struct Notes;
+
 // Beyond them a number is damage, not a model.
 inline constexpr int64_t kLargestSize = 1 << 20;
 inline constexpr int64_t kLargestVocabulary = 1 << 22;
 inline constexpr int64_t kMostLayers = 10'000;
 inline constexpr int64_t kMostPositions = 2'147'483'647;
-
-// What the reader of a file has to say about it besides errors: one line of the log each.
-struct Notes {
-  std::vector<std::string> defaulted;  // "name = value" of fields that took the class default
-  std::vector<std::string> warnings;
-};
 
 // What a family's files call a field of Llama's; the first name is the one of the class defaults.
 struct Spelling {
@@ -94,7 +90,7 @@ class Fields {
 
   Error error(const std::string& what) const { return Error("{}: {}", origin_, what); }
   const std::string& origin() const { return origin_; }
-  void warn(std::string text) { notes_->warnings.push_back(std::move(text)); }
+  void warn(std::string text);
 
  private:
   void note_default(std::string_view name, const nlohmann::json& value);

@@ -1,5 +1,5 @@
 // Initial values from the counter RNG.
-#include "rhea/nn/init.h"
+#include "rhea/nn/initialise.h"
 
 #include <algorithm>
 #include <limits>
