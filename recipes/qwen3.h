@@ -7,9 +7,12 @@
 
 namespace rhea::recipes {
 
+// Ten steps of the debug flavors on debug_text: dense, with split projections, with experts.
 TrainerConfig qwen3_debugmodel();
 TrainerConfig qwen3_debugmodel_non_fused_qkv();
 TrainerConfig qwen3_moe_debug();
+
+// The published sizes; 0.6B to 4B on C4, from 8B on also with full recomputation.
 TrainerConfig qwen3_0_6b();
 TrainerConfig qwen3_1_7b();
 TrainerConfig qwen3_4b();
@@ -18,6 +21,7 @@ TrainerConfig qwen3_14b();
 TrainerConfig qwen3_32b();
 TrainerConfig qwen3_30b_a3b();
 TrainerConfig qwen3_235b_a22b();
+
 // The native model in the sizes of hf_assets_path/config.json.
 TrainerConfig qwen3_from_config();
 

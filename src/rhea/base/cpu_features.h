@@ -9,6 +9,7 @@ namespace rhea {
 // Ordered: each level includes the ones before it.
 enum class Isa : int { plain = 0, avx2 = 1, avx512 = 2, avx512_bf16 = 3 };
 
+// "avx512_bf16".
 std::string_view isa_name(Isa isa);
 // Best level that CPU and operating system support.
 Isa detected_isa();

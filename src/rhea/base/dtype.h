@@ -8,7 +8,9 @@
 
 namespace rhea {
 
+// The element types, floating point first; `boolean` holds 0 and 1 in a byte.
 enum class DType : uint8_t { f32, bf16, f16, f64, i32, i64, u8, boolean };
+// How many of them there are.
 inline constexpr int kNumDTypes = 8;
 
 // Bytes of one element.
@@ -16,6 +18,7 @@ constexpr int64_t dtype_size(DType dtype) {
   constexpr int64_t sizes[kNumDTypes] = {4, 2, 2, 8, 4, 8, 1, 1};
   return sizes[static_cast<int>(dtype)];
 }
+// f32, bf16, f16 or f64.
 constexpr bool is_float(DType dtype) { return dtype <= DType::f64; }
 // "f32" "bf16" "f16" "f64" "i32" "i64" "u8" "bool"
 std::string_view dtype_name(DType dtype);
@@ -25,8 +28,9 @@ DType parse_dtype(std::string_view text);
 
 // bfloat16: upper half of an f32. Conversion rounds to nearest even; NaN stays NaN.
 struct bf16 {
-  uint16_t bits = 0;
+  uint16_t bits = 0;  // sign, exponent, mantissa
   bf16() = default;
+  // Rounds to nearest even.
   explicit bf16(float value) {
     const uint32_t u = std::bit_cast<uint32_t>(value);
     if ((u & 0x7fffffffU) > 0x7f800000U) {
@@ -35,6 +39,7 @@ struct bf16 {
       bits = static_cast<uint16_t>((u + 0x7fffU + ((u >> 16) & 1U)) >> 16);
     }
   }
+  // Exact.
   explicit operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
@@ -44,13 +49,17 @@ static_assert(sizeof(bf16) == 2);
 // IEEE binary16. Conversion rounds to nearest even, overflow to infinity, subnormals kept; NaN
 // stays NaN.
 struct f16 {
-  uint16_t bits = 0;
+  uint16_t bits = 0;  // sign, exponent, mantissa
   f16() = default;
+  // Rounds to nearest even.
   explicit f16(float value);
+  // Exact.
   explicit operator float() const;
 };
 static_assert(sizeof(f16) == 2);
 
+// The DType of a C++ type: float, bf16, f16, double, int32_t, int64_t, uint8_t; any other counts as
+// boolean.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>)

@@ -14,7 +14,9 @@ namespace rhea {
 // it is.
 class Error : public std::runtime_error {
  public:
+  // The text as it is.
   explicit Error(const std::string& message) : std::runtime_error(message) {}
+  // A text of fmt with its arguments.
   template <class... Args>
   explicit Error(fmt::format_string<Args...> format, Args&&... args)
     requires(sizeof...(Args) > 0)
@@ -35,7 +37,9 @@ enum class ExitCode : int {
 // Carries the exit code that belongs to the fault; a plain Error exits with user_error.
 class ExitError : public Error {
  public:
+  // `message` as in Error; `code` is what the program exits with.
   ExitError(ExitCode code, const std::string& message) : Error(message), code_(code) {}
+  // The exit code.
   ExitCode code() const { return code_; }
 
  private:
@@ -69,9 +73,11 @@ inline int64_t div_exact(int64_t dividend, int64_t divisor) {
   return dividend / divisor;
 }
 
+// The quotient of numbers that are not negative, rounded up.
 inline int64_t div_up(int64_t dividend, int64_t divisor) {
   return (dividend + divisor - 1) / divisor;
 }
+// The smallest multiple that is not below `value`.
 inline int64_t round_up(int64_t value, int64_t multiple) {
   return div_up(value, multiple) * multiple;
 }

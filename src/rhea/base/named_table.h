@@ -30,6 +30,7 @@ class NamedTable {
   // `kind` stands in messages: "optimizer". `fault` says why a row cannot be used, "has no update";
   // empty: it can.
   using Fault = std::string_view (*)(const Row&);
+  // A table without rows.
   explicit NamedTable(
       std::string_view kind, Fault fault = [](const Row&) { return std::string_view(); })
       : kind_(kind), fault_(fault) {}
@@ -51,6 +52,7 @@ class NamedTable {
     if (const Row* found = find(name)) return *found;
     throw Error("{} '{}' is unknown; known: {}", kind_, name, joined(names()));
   }
+  // In the order of adding.
   std::vector<std::string> names() const {
     std::vector<std::string> all;
     for (const auto& entry : rows_) all.emplace_back(entry->row.name);
@@ -64,10 +66,12 @@ class NamedTable {
         all.push_back(std::string(entry->row.name) + " (" + entry->origin + ")");
     return all;
   }
+  // Calls visit(row) for every row, in the order of adding.
   template <class F>
   void for_each(F&& visit) const {
     for (const auto& entry : rows_) visit(entry->row);
   }
+  // What messages call a row.
   const std::string& kind() const { return kind_; }
 
  private:

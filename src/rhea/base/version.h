@@ -6,6 +6,7 @@
 
 namespace rhea {
 
+// "0.1.0".
 std::string_view version();
 // Short hash of the commit that was built; "unknown" outside a git checkout.
 std::string_view git_revision();

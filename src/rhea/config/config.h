@@ -20,6 +20,7 @@ struct Replaced;
 // function.
 struct Config {
   virtual ~Config() = default;
+  // Calls v(name, member, meaning, attributes...) for every field, in the order of the help.
   virtual void fields(Visitor& v) = 0;
 
   // What stood here before an override; null where none did. Shared: copies of a tree have the same
@@ -41,27 +42,37 @@ std::string type_name(const Config& config);
 class SlotBase {
  public:
   virtual ~SlotBase() = default;
+  // What it holds; null where it is empty.
   Config* get() { return value_.get(); }
   const Config* get() const { return value_.get(); }
+  // Whether it holds anything.
   explicit operator bool() const { return value_ != nullptr; }
   // Takes a copy of what `other` holds. Throws Error, and changes nothing, where this slot is for
   // another type.
   void replace(const SlotBase& other);
   // Throws as replace() does, and changes nothing.
   void check_fits(const SlotBase& other) const;
+  // Empties it.
   void clear() { value_.reset(); }
 
  protected:
+  // Copies a config as the type that it was stored with.
   using Copy = std::unique_ptr<Config> (*)(const Config&);
   SlotBase() = default;
+  // Copies deeply.
   SlotBase(const SlotBase& other) : value_(other.clone()), copy_(other.copy_) {}
   SlotBase(SlotBase&&) = default;
+  // Copies deeply.
   SlotBase& operator=(const SlotBase& other);
   SlotBase& operator=(SlotBase&&) = default;
+  // A deep copy of what it holds; null where it is empty.
   std::unique_ptr<Config> clone() const { return value_ ? copy_(*value_) : nullptr; }
+  // Whether a config is of the type that this slot is for.
   virtual bool accepts(const Config& config) const = 0;
+  // The readable name of that type, for messages.
   virtual std::string accepted_type() const = 0;
 
+  // Stores a copy. Throws Error where `value` is of a type derived from D.
   template <class D>
   void hold(const D& value) {
     // A copy through a base reference would silently lose the derived fields.
@@ -72,6 +83,7 @@ class SlotBase {
     };
   }
 
+  // Throws the Error of a slot that holds nothing.
   [[noreturn]] void throw_empty() const;
 
  private:
@@ -100,6 +112,7 @@ class Slot : public SlotBase {
   Slot& operator=(const Slot&) = default;
   Slot& operator=(Slot&&) = default;
 
+  // What it holds. Throws Error where it is empty.
   T* operator->() { return checked(); }
   const T* operator->() const { return checked(); }
   T& operator*() { return *checked(); }
@@ -109,6 +122,7 @@ class Slot : public SlotBase {
   const D* as() const {
     return dynamic_cast<const D*>(get());
   }
+  // The same, to be changed.
   template <class D>
   D* as() {
     return dynamic_cast<D*>(get());
@@ -130,9 +144,9 @@ class Slot : public SlotBase {
 
 // The node that an override took out of the tree.
 struct Replaced {
-  std::string by;    // name of the override
-  std::string path;  // of the node
-  Slot<Config> stock;
+  std::string by;      // name of the override
+  std::string path;    // of the node
+  Slot<Config> stock;  // the node as it was
 };
 
 namespace detail {

@@ -12,9 +12,9 @@ using ConfigFunction = std::function<TrainerConfig()>;
 
 // A config function under its name.
 struct ConfigEntry {
-  std::string name;
-  std::string help;  // one line
-  ConfigFunction make;
+  std::string name;     // what --config takes
+  std::string help;     // one line
+  ConfigFunction make;  // called once for a run
 };
 
 }  // namespace rhea::config

@@ -9,10 +9,11 @@ namespace rhea {
 
 // What a converter did, for the log of the run that it belongs to.
 struct ConversionNote {
-  bool is_warning = false;
-  std::string text;
+  bool is_warning = false;  // logged as a warning
+  std::string text;         // one line
 };
 
+// Base of converters: a config of its own options, which rewrites a model.
 struct ModelConverter : Config {
   // The name that messages use: "LoRAConverter".
   virtual std::string name() const = 0;
@@ -24,6 +25,7 @@ struct ModelConverter : Config {
   virtual void convert(Slot<Config>& model, std::vector<ConversionNote>& notes) const = 0;
 };
 
+// Of a spec, in the order in which they are applied.
 using Converters = std::vector<Slot<ModelConverter>>;
 
 }  // namespace rhea

@@ -25,11 +25,12 @@ struct OverrideOptions {
 
 namespace config {
 
+// One override of the table, behind its types.
 struct Override {
-  std::string name;
-  std::string origin;  // the file that registered it
-  std::string target;  // readable name of the target type
-  OverrideOptions options;
+  std::string name;         // what override.imports says
+  std::string origin;       // the file that registered it
+  std::string target;       // readable name of the target type
+  OverrideOptions options;  // which nodes it is for
   // Whether the node's type is the target's, or derived from it unless exact.
   std::function<bool(const Config& node)> is_target;
   // Throws Error for arguments that it does not take; `arguments` is a JSON object or empty.
@@ -63,6 +64,7 @@ void refuse_arguments(const std::string& json, const std::string& override_name)
 
 }  // namespace detail
 
+// The table: added to by plugins, read when a run applies its overrides.
 class OverrideRegistry {
  public:
   // `factory` makes the replacement of a Target node: a config (or a Slot of one) from
@@ -103,6 +105,7 @@ class OverrideRegistry {
     add(std::move(made), typeid(Target));
   }
 
+  // In the order of adding.
   const std::vector<Override>& overrides() const { return overrides_; }
 
  private:

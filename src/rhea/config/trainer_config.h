@@ -25,7 +25,7 @@ struct ModelSpec : Config {
   // Rewrite the model's tree in this order, when the run's config is completed and before overrides
   // and validation see it (rhea/models/converters/).
   Converters converters;
-  bool converters_applied = false;
+  bool converters_applied = false;               // whether they have rewritten the model
   std::vector<ConversionNote> conversion_notes;  // of the log
 
   void fields(Visitor& v) override {
@@ -36,6 +36,7 @@ struct ModelSpec : Config {
   }
 };
 
+// Everything that a run is made of: what a recipe sets and the command line changes.
 struct TrainerConfig : Config {
   ModelSpec model_spec;
   std::string hf_assets_path = "./tests/assets/tokenizer";
@@ -46,7 +47,7 @@ struct TrainerConfig : Config {
   MetricsConfig metrics;
   TokenizerConfig tokenizer;
   Slot<DataloaderConfig> dataloader;
-  Slot<OptimizerConfig> optimizer = default_adamw();
+  Slot<OptimizerConfig> optimizer = default_adamw();  // update rules
   LrSchedulerConfig lr_scheduler;
   TrainingConfig training;
   ParallelismConfig parallelism;

@@ -27,66 +27,88 @@ using Leaf = std::variant<bool*, int64_t*, double*, std::string*, std::optional<
 
 // One choice of a slot: the word of `--section:Word` and the config that it puts there.
 struct Alternative {
-  std::string_view name;
-  void (*select)(SlotBase&);
+  std::string_view name;      // the word
+  void (*select)(SlotBase&);  // puts the config into the slot
 };
 
 // What is known about a field besides its value. Texts are literals of fields(), so views are safe
 // to keep.
 struct FieldInfo {
-  std::string_view name;
-  std::string_view meaning;
+  std::string_view name;     // the last part of its path
+  std::string_view meaning;  // its line of help
   // Legal words of a string or of a list's items; empty = any.
   std::vector<std::string_view> choices;
   bool any_case = false;  // choices are compared without regard to case
+  // Bounds of a number, or of the numbers of a list.
   double min = -std::numeric_limits<double>::infinity();
-  double max = std::numeric_limits<double>::infinity();
-  bool above_min = false;  // the value must be greater than min, not equal
-  bool hidden = false;     // set in code only: in the JSON, not on the command line
-  bool required = false;   // of a slot: it must not be empty
-  std::vector<Alternative> alternatives;
+  double max = std::numeric_limits<double>::infinity();  // inclusive
+  bool above_min = false;                 // the value must be greater than min, not equal
+  bool hidden = false;                    // set in code only: in the JSON, not on the command line
+  bool required = false;                  // of a slot: it must not be empty
+  std::vector<Alternative> alternatives;  // of a slot: what `--section:Word` may choose
 };
 
-// Attributes, the optional tail of v(...).
+// Attributes, the optional tail of v(...): types with apply(FieldInfo&) const.
+
+// The legal words: one_of{"none", "full"}.
 struct one_of {
-  std::vector<std::string_view> words;
+  std::vector<std::string_view> words;  // views of literals
+  // The words in the order of the help.
   one_of(std::initializer_list<std::string_view> list) : words(list) {}
+  // Sets FieldInfo::choices.
   void apply(FieldInfo& info) const { info.choices = words; }
 };
+// A number, or each of a list, from `value` on.
 struct at_least {
-  double value;
+  double value;  // the least legal one
+  // Sets FieldInfo::min.
   void apply(FieldInfo& info) const { info.min = value; }
 };
+// A number above `value`.
 struct greater_than {
-  double value;
+  double value;  // the bound, not legal itself
+  // Sets FieldInfo::min and above_min.
   void apply(FieldInfo& info) const { info.min = value, info.above_min = true; }
 };
+// A number from `low` to `high`, both included.
 struct between {
-  double low, high;
+  double low, high;  // the bounds
+  // Sets FieldInfo::min and max.
   void apply(FieldInfo& info) const { info.min = low, info.max = high; }
 };
+// The type of any_case.
 struct AnyCase {
+  // Sets FieldInfo::any_case.
   void apply(FieldInfo& info) const { info.any_case = true; }
 };
+// Words are compared without regard to case.
 inline constexpr AnyCase any_case;
+// The type of hidden.
 struct Hidden {
+  // Sets FieldInfo::hidden.
   void apply(FieldInfo& info) const { info.hidden = true; }
 };
+// Set in code only: in the JSON, not on the command line.
 inline constexpr Hidden hidden;
+// The type of required.
 struct Required {
+  // Sets FieldInfo::required.
   void apply(FieldInfo& info) const { info.required = true; }
 };
+// Of a slot: it must not be empty.
 inline constexpr Required required;
 
 // A list of configs (plain or in slots) for code that does not know their type.
 class ConfigList {
  public:
   virtual ~ConfigList() = default;
+  // Number of items.
   virtual size_t size() const = 0;
+  // Item i, from 0.
   virtual Config& at(size_t i) = 0;
   virtual SlotBase* slot(size_t i) = 0;  // null where the items are plain structs
   virtual void append() = 0;             // one item of defaults
-  virtual void clear() = 0;
+  virtual void clear() = 0;              // removes all items
   // The same list as an object that outlives the visit.
   virtual std::shared_ptr<ConfigList> reference() = 0;
 };
@@ -94,6 +116,8 @@ class ConfigList {
 // Types of options that are accepted and do nothing.
 enum class OptionType { boolean, integer, number, text };
 
+// Told every field of a config: the command line, the help, the JSON and the overrides are
+// visitors.
 class Visitor {
  public:
   virtual ~Visitor() = default;
@@ -140,13 +164,17 @@ class Visitor {
                          std::string_view reason) = 0;
 
  protected:
+  // What operator() makes of a member, by its type: a leaf, a config, a slot of one, a list of
+  // either.
   virtual void leaf(const FieldInfo& info, Leaf value) = 0;
   virtual void section(const FieldInfo& info, Config& config) = 0;
   virtual void slot(const FieldInfo& info, SlotBase& slot) = 0;
   virtual void list(const FieldInfo& info, ConfigList& list) = 0;
+  // What inlined() makes of a slot: its fields, where it holds a config.
   virtual void flat(std::string_view, SlotBase& slot) {
     if (slot) slot.get()->fields(*this);
   }
+  // What names() makes of a table: `place` may be pointed at another one of that type.
   virtual void name_table(const std::type_info&, const void*&) {}
 
  private:

@@ -18,10 +18,13 @@ using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, DT
 class Attrs {
  public:
   Attrs() = default;
+  // As {{"eps", 1e-5}, {"axis", int64_t{0}}}.
   Attrs(std::initializer_list<std::pair<std::string, Attr>> items);
 
+  // Adds the attribute, or replaces its value.
   void set(std::string_view name, Attr value);
   const Attr* find(std::string_view name) const;  // nullptr when absent
+  // Whether there is an attribute of that name.
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
   // Typed access; an absent name or another type is a failed internal check (infer has verified the
@@ -33,8 +36,10 @@ class Attrs {
   DType dtype(std::string_view name) const;
   bool flag(std::string_view name) const { return i64(name) != 0; }
 
+  // The (name, value) pairs, by name.
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
+  // Whether there are none.
   bool empty() const { return items_.empty(); }
   bool operator==(const Attrs&) const = default;
 

@@ -20,45 +20,53 @@ class Graph;
 
 // Names a result of a node inside one graph.
 struct ValueId {
-  int32_t node = -1;
-  int32_t output = 0;
+  int32_t node = -1;   // place in Graph::nodes
+  int32_t output = 0;  // which of its results
+  // Whether it names one.
   bool valid() const { return node >= 0; }
   auto operator<=>(const ValueId&) const = default;
 };
 
 // A value with its graph: what model code holds. Cheap to copy; valid as long as the graph.
 struct Value {
-  Graph* graph = nullptr;
-  ValueId id;
+  Graph* graph = nullptr;  // null: no value
+  ValueId id;              // in that graph
+  // Whether there is a value.
   bool valid() const { return graph != nullptr && id.valid(); }
+  // Of a valid value: its type, and the parts of that.
   const Type& type() const;
   const Shape& shape() const;
-  int64_t dim(int64_t i) const;  // negative counts from the end
   DType dtype() const;
+  // Size of dim i; a negative i counts from the end.
+  int64_t dim(int64_t i) const;
 };
 
+// An op on values.
 struct Node {
-  const OpDef* op = nullptr;
-  Attrs attrs;
-  std::vector<ValueId> inputs;
-  std::vector<Type> outputs;
-  int32_t scope = 0;     // Graph::scope_name
-  int32_t location = 0;  // Graph::location_name
+  const OpDef* op = nullptr;    // the row
+  Attrs attrs;                  // all that the row has, defaults filled in
+  std::vector<ValueId> inputs;  // operands
+  std::vector<Type> outputs;    // types of the results
+  int32_t scope = 0;            // Graph::scope_name
+  int32_t location = 0;         // Graph::location_name
 };
 
+// A named input.
 struct GraphInput {
-  std::string name;
-  ValueId value;
+  std::string name;  // "layers.0.ffn_norm.weight", "batch.tokens"
+  ValueId value;     // result of the input node
 };
+// A named result of the whole graph.
 struct GraphOutput {
-  std::string name;
-  ValueId value;
+  std::string name;  // unique among the outputs
+  ValueId value;     // what the graph gives under it
   // Name of the input whose buffer receives this output ("" = none). That input may not be read
   // after the write; the executor orders its readers first and the verifier rejects what cannot be
   // ordered.
   std::string donates;
 };
 
+// Nodes in the order in which they were added, each after what it reads.
 class Graph {
  public:
   // The named inputs of the graph: parameters, data, scalars of the step. Names are unique.
@@ -80,15 +88,20 @@ class Graph {
   std::vector<Value> add_as(const Graph& from, const Node& like, const OpDef& op,
                             std::span<const Value> inputs, Attrs attrs);
 
+  // Names a result of the graph; `donates` as in GraphOutput.
   void output(std::string_view name, Value value, std::string_view donates = "");
 
+  // In topological order.
   const std::vector<Node>& nodes() const { return nodes_; }
+  // The node of a result, its type, and the result with its graph.
   const Node& node(ValueId id) const { return nodes_[static_cast<size_t>(id.node)]; }
   const Type& type(ValueId id) const { return node(id).outputs[static_cast<size_t>(id.output)]; }
   Value value(ValueId id) { return {this, id}; }
+  // In the order of the calls.
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   std::vector<GraphOutput>& outputs() { return outputs_; }
+  // By name; null where there is none.
   const GraphInput* find_input(std::string_view name) const;
   const GraphOutput* find_output(std::string_view name) const;
   // Number of uses of each result of each node, graph outputs included.
@@ -97,6 +110,7 @@ class Graph {
   // FQN scopes: names pushed while tracing, joined by dots.
   void push_scope(std::string_view name);
   void pop_scope();
+  // FQN and "file.cpp:12" of a number that a node holds, or of a node.
   const std::string& scope_name(int32_t scope) const { return scopes_[static_cast<size_t>(scope)]; }
   const std::string& scope_name(const Node& node) const { return scope_name(node.scope); }
   const std::string& location_name(int32_t location) const {
@@ -106,8 +120,10 @@ class Graph {
   // Interns names; used by the parser and by passes that make nodes of their own.
   int32_t intern_scope(std::string_view name);
   int32_t intern_location(std::string_view name);
-  // Scope and line that following nodes get (restored by passes after use).
-  void set_context(int32_t scope, int32_t location);  // location -1: the caller's line again
+  // Scope and line that following nodes get (restored by passes after use); location -1: the
+  // caller's line again.
+  void set_context(int32_t scope, int32_t location);
+  // The open scope, for scope_name().
   int32_t current_scope() const { return scope_; }
 
  private:
@@ -130,6 +146,7 @@ class Graph {
 // Pushes a name for a block of tracing code.
 class Scope {
  public:
+  // Pushes `name`; the destructor pops it.
   Scope(Graph& graph, std::string_view name) : graph_(graph) { graph_.push_scope(name); }
   ~Scope() { graph_.pop_scope(); }
   Scope(const Scope&) = delete;

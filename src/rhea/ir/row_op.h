@@ -11,7 +11,8 @@ namespace rhea::ir {
 // operand or result begins at r * width. Buffers of operands may be read in whole vectors only as
 // far as their elements reach.
 struct RowTile {
-  int64_t first = 0, rows = 0, width = 0;
+  int64_t first = 0, rows = 0;  // of the rows of the space
+  int64_t width = 0;            // elements of a row
   // One per operand: f32 rows, numbers or vector; for role m the tensor itself.
   const void* const* in = nullptr;
   // One per result. A row result may be the buffer of a row operand.
@@ -29,7 +30,7 @@ struct RowPlan {
   //   s  (results) f32 over the last dim: every tile adds its rows, in order
   // Every plan has an r among its operands.
   std::string_view roles;
-  std::shared_ptr<const void> state;
+  std::shared_ptr<const void> state;  // what run() gets: sizes, attributes
   // Results are f32 values that the caller rounds to their type.
   void (*run)(const RowTile&) = nullptr;
 };

@@ -9,6 +9,7 @@
 
 namespace rhea::ir {
 
+// Sizes of the dims, outermost first; empty: a scalar.
 using Shape = std::vector<int64_t>;
 
 // How the elements of a tensor lie in memory. The shape of a Type is always the logical one.
@@ -20,11 +21,13 @@ using Shape = std::vector<int64_t>;
 // the bytes do not depend on the rows of x.
 enum class Layout : uint8_t { row_major, panels_nk, panels_kn };
 
+// The type of a value.
 struct Type {
-  DType dtype = DType::f32;
-  Shape shape;
-  Layout layout = Layout::row_major;
+  DType dtype = DType::f32;           // of the elements
+  Shape shape;                        // the logical one
+  Layout layout = Layout::row_major;  // how they lie in memory
 
+  // Number of dims.
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
   bool operator==(const Type&) const = default;
 };

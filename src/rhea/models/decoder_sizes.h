@@ -14,32 +14,36 @@ inline constexpr double kLoadBalanceCoeff = 1e-3;
 // Experts in the place of every layer's feed-forward, as Qwen3 has them: softmax over all, no
 // shared ones.
 struct ExpertSizes {
-  int64_t num_experts = 0, top_k = 0;  // 0: dense
-  bool normalize = true;
-  std::optional<double> load_balance_coeff;
+  int64_t num_experts = 0, top_k = 0;        // 0: dense
+  bool normalize = true;                     // the weights of a token sum to 1
+  std::optional<double> load_balance_coeff;  // absent: no bias that balances them
 };
 
+// What differs between the flavors of a family.
 struct DecoderSizes {
-  int64_t dim = 0;
-  int64_t n_layers = 0;
-  int64_t n_heads = 0, n_kv_heads = 0;
-  int64_t head_dim = 0;    // 0: dim / n_heads
-  int64_t hidden_dim = 0;  // of the feed-forward, or of an expert
-  int64_t vocab_size = 0;
-  bool tied = false;
-  bool qk_norm = false;
-  bool qkv_bias = false, o_bias = false, mlp_bias = false;
-  double norm_eps = 1e-5;
-  bool fuse_qkv = true;
-  bool interleaved_rope = false;
-  ExpertSizes experts;
+  int64_t dim = 0;                // D
+  int64_t n_layers = 0;           // blocks
+  int64_t n_heads = 0;            // query heads
+  int64_t n_kv_heads = 0;         // divides n_heads
+  int64_t head_dim = 0;           // 0: dim / n_heads
+  int64_t hidden_dim = 0;         // of the feed-forward, or of an expert
+  int64_t vocab_size = 0;         // rows of the embedding
+  bool tied = false;              // the head uses the embedding's matrix
+  bool qk_norm = false;           // RMSNorm of each query and key head
+  bool qkv_bias = false;          // of the three projections
+  bool o_bias = false;            // of the output projection
+  bool mlp_bias = false;          // of the feed-forward
+  double norm_eps = 1e-5;         // of every norm
+  bool fuse_qkv = true;           // SplitQKV::Config::fused
+  bool interleaved_rope = false;  // pairs (2i, 2i + 1), not (i, i + R/2)
+  ExpertSizes experts;            // none: a dense model
 };
 
 // How each kind of matrix starts; layers count from 0. A tied matrix follows `head`.
 struct InitRules {
-  nn::Init embedding, head;
-  nn::Init qkv, w1;
-  std::function<nn::Init(int64_t layer)> wo, w2, w3;
+  nn::Init embedding, head;                           // the two tables
+  nn::Init qkv, w1;                                   // the same in every layer
+  std::function<nn::Init(int64_t layer)> wo, w2, w3;  // by layer
 };
 
 // Truncated normals of the initialisation table: std 0.02 cut at 2; 0.02 / sqrt(2 (layer + 1)) cut

@@ -13,6 +13,7 @@
 
 namespace rhea::models {
 
+// The row of that name. Throws Error that lists the flavors there are.
 template <class Flavor, size_t N>
 const Flavor& find_flavor(std::string_view family, const std::array<Flavor, N>& table,
                           std::string_view name) {

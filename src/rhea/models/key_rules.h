@@ -20,18 +20,20 @@ enum class KeyForm {
   // Not at all. The name is the one of models/hf for it.
   absent,
 };
+// Where a sliced name has its number.
 inline constexpr std::string_view kSliceNumber = "[]";
 
 // "{}" stands for a layer number.
 struct KeyRule {
-  std::string_view native;
-  std::string_view hf;
-  KeyForm form = KeyForm::same;
+  std::string_view native;       // "layers.{}.attention.wq.weight"
+  std::string_view hf;           // "model.layers.{}.self_attn.q_proj.weight"
+  KeyForm form = KeyForm::same;  // how the file holds it
 };
 
+// What a rule makes of one name.
 struct PublishedKey {
-  std::string name;
-  KeyForm form = KeyForm::same;
+  std::string name;              // in the file
+  KeyForm form = KeyForm::same;  // how the file holds it
 
   std::string slice(int64_t i) const;  // the name with the number in it
 };

@@ -6,7 +6,9 @@
 
 namespace rhea::models {
 
+// A layer [in] -> [out] whose weight starts as `init`.
 nn::Linear::Config linear(int64_t in, int64_t out, bool bias, const nn::Init& init);
+// Norms over the last dim; `offset` is added to the weight.
 nn::RMSNorm::Config rms_norm(int64_t dim, double eps, double offset = 0);
 nn::LayerNorm::Config layer_norm(int64_t dim, double eps, bool weight = true, bool bias = true,
                                  double offset = 0);

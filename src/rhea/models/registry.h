@@ -20,12 +20,13 @@ struct PublishedConfig;
 
 // A kind of model: what ModelSpec::name says.
 struct Family {
-  std::string name;
+  std::string name;  // in ModelSpec::name
   // Names in published files; empty: the model has them already. The table must outlive the family.
   std::span<const KeyRule> key_rules = {};
-  // The model in the sizes of a config.json of one of these model_types (empty: every supported
-  // one); no function: models of this family are made in code only.
+  // Those that `build` takes; empty: every supported one.
   std::vector<std::string> model_types = {};
+  // The model in the sizes of a config.json; no function: models of this family are made in code
+  // only.
   std::function<nn::Decoder::Config(const hf::PublishedConfig& config)> build = {};
   // The config.json of a run's model, which checkpoints and exports hold; no function: there is
   // none, and programs that know a model by that file do not read them.
@@ -46,6 +47,7 @@ nn::Decoder::Config build_published(std::string_view family, const hf::Published
 // A flavor that takes its sizes from config.json: the spec is completed when hf_assets_path (or
 // hf_model) is known.
 inline constexpr std::string_view kFromConfig = "from_config";
+// The spec of that flavor.
 ModelSpec deferred_spec(std::string_view family);
 
 // Fills a deferred spec from the run's config.json and applies the spec's converters, each once.
@@ -54,8 +56,8 @@ void complete_spec(TrainerConfig& config);
 
 // The run's config.json with hf_overrides in it.
 struct RunConfigFile {
-  std::filesystem::path file;  // of hf_model when that is a folder, else of hf_assets_path
-  std::string json;
+  std::filesystem::path file;         // of hf_model when that is a folder, else of hf_assets_path
+  std::string json;                   // its text
   std::vector<std::string> replaced;  // what hf_overrides changed, for the log
 };
 // Throws Error when the file is not there or cannot be read.

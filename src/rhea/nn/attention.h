@@ -11,7 +11,7 @@ struct Attention {
   // wo(attention(rope(norm(q)), rope(norm(k)), v)), the attention's output times sigmoid(gate)
   // where the projections make a gate; an empty slot leaves its step out
   struct Config : Branch::Config {
-    const DecoderNames* names = &kNativeNames;
+    const DecoderNames* names = &kNativeNames;  // what the family calls the parts
     Slot<QKV::Config> qkv_linear;
     Slot<Linear::Config> wo;
     Slot<Norm::Config> q_norm, k_norm;

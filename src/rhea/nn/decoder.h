@@ -14,7 +14,7 @@ struct TransformerBlock {
   // `parallel`: both branches read x, x + attention(pre(x)) + feed_forward(pre(x)), and without a
   // norm of its own the feed-forward takes the attention's.
   struct Config : rhea::Config {
-    const DecoderNames* names = &kNativeNames;
+    const DecoderNames* names = &kNativeNames;  // what the family calls the parts
     Slot<Norm::Config> attention_norm, post_attention_norm;
     Slot<Branch::Config> attention;
     Slot<Norm::Config> ffn_norm, post_ffn_norm;
@@ -32,8 +32,9 @@ struct TransformerBlock {
 };
 
 struct Decoder {
+  // The whole model: tokens [T] -> hidden states h_TD, then the head.
   struct Config : rhea::Config {
-    const DecoderNames* names = &kNativeNames;
+    const DecoderNames* names = &kNativeNames;  // what the family calls the parts
     bool tie_word_embeddings = false;
     Slot<Embedding::Config> tok_embeddings;
     double embedding_multiplier = 1;
@@ -58,8 +59,10 @@ struct Decoder {
     // they are not part of this model.
     int64_t num_mtp_layers = 0;
 
+    // Which parameters are trained; empty: all.
     std::vector<TrainableRule> trainable;
 
+    // Rows of the embedding.
     int64_t vocab_size() const { return tok_embeddings->num_embeddings; }
     // "model.embed_tokens.weight"
     std::string embedding_fqn() const;

@@ -8,18 +8,23 @@ namespace rhea::nn {
 // a copy of one of the two below.
 struct DecoderNames {
   std::string_view prefix;  // before everything but the head: "" or "model"
+  // Tables of tokens and of learned positions, and the norm behind them.
   std::string_view tok_embeddings, positions, embedding_norm;
+  // Between embedding, blocks and head of other widths.
   std::string_view project_in = "project_in", project_out = "project_out";
-  std::string_view layers;
+  std::string_view layers;  // "<layers>.<i>" is block i
+  // In a block: the norm before attention, the one behind it, and attention itself.
   std::string_view attention_norm, post_attention_norm, attention;
+  // The norms before and behind the feed-forward.
   std::string_view ffn_norm, post_ffn_norm;
-  std::string_view feed_forward;  // "" = its projections lie in the block
-  std::string_view norm, lm_head;
-  std::string_view qkv;   // scope of the three projections, "" = the attention's own
-  std::string_view wqkv;  // the three as one matrix
+  std::string_view feed_forward;   // "" = its projections lie in the block
+  std::string_view norm, lm_head;  // behind the last block
+  std::string_view qkv;            // scope of the three projections, "" = the attention's own
+  std::string_view wqkv;           // the three as one matrix
+  // Projections of attention, and the norms of query and key heads.
   std::string_view wq, wk, wv, wo, q_norm, k_norm;
-  std::string_view w1, w2, w3;
-  std::string_view w13;  // gate and up as one matrix
+  std::string_view w1, w2, w3;  // gate, output and up projection of the feed-forward
+  std::string_view w13;         // gate and up as one matrix
 };
 
 // torchtitan's

@@ -24,8 +24,8 @@ struct Branch {
 struct FeedForward {
   // w2(activation(w1 x) * (w3 x)); the children's names come from the model (DecoderNames)
   struct Config : Branch::Config {
-    const DecoderNames* names = &kNativeNames;
-    std::string activation = "silu";
+    const DecoderNames* names = &kNativeNames;  // what the family calls the parts
+    std::string activation = "silu";            // one of activations()
     Slot<Linear::Config> w1, w2, w3;
     Value forward(Trace& trace, Value x_TD) const override;
     int64_t hidden_dim() const override { return w1->out_features; }
@@ -36,8 +36,8 @@ struct FeedForward {
 struct JoinedFeedForward {
   // The same with w1 and w3 stored as one matrix [2F, D], gate rows first
   struct Config : Branch::Config {
-    const DecoderNames* names = &kNativeNames;
-    std::string activation = "silu";
+    const DecoderNames* names = &kNativeNames;  // what the family calls the parts
+    std::string activation = "silu";            // one of activations()
     Slot<Linear::Config> w13, w2;
     Value forward(Trace& trace, Value x_TD) const override;
     int64_t hidden_dim() const override { return w2->in_features; }
@@ -48,14 +48,15 @@ struct JoinedFeedForward {
 struct PlainFeedForward {
   // w2(activation(w1 x))
   struct Config : Branch::Config {
-    const DecoderNames* names = &kNativeNames;
-    std::string activation = "gelu";
+    const DecoderNames* names = &kNativeNames;  // what the family calls the parts
+    std::string activation = "gelu";            // one of activations()
     Slot<Linear::Config> w1, w2;
     Value forward(Trace& trace, Value x_TD) const override;
     int64_t hidden_dim() const override { return w1->out_features; }
     void fields(Visitor& v) override;
 
    protected:
+    // The activation of w1 x.
     virtual Value activated(Trace& trace, Value x_TF) const;
   };
 };

@@ -4,12 +4,15 @@
 
 namespace rhea::nn {
 
+// A distribution of initial values; initialise() has the rule that draws them.
 struct Init {
+  // The kinds.
   enum class Kind : uint8_t { zeros, ones, normal, truncated_normal, constant, uniform };
-  Kind kind = Kind::zeros;
-  double std = 0;  // constant: the value; uniform: the bound on both sides
+  Kind kind = Kind::zeros;  // which one
+  double std = 0;  // of the normal ones; constant: the value; uniform: the bound on both sides
   double cut = 0;  // truncated_normal: absolute bound on both sides
 
+  // One of each kind.
   static Init zeros() { return {}; }
   static Init ones() { return {Kind::ones, 0, 0}; }
   static Init normal(double std) { return {Kind::normal, std, 0}; }

@@ -7,9 +7,10 @@
 
 namespace rhea::nn {
 
+// A layer and its name.
 struct NamedLinear {
-  std::string_view name;  // below the open scope
-  const Linear::Config* linear;
+  std::string_view name;         // below the open scope
+  const Linear::Config* linear;  // not null
 };
 
 // Whether they can be one product: plain linear layers, all or none with a bias.

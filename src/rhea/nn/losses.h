@@ -15,22 +15,24 @@ namespace rhea::nn {
 // What a loss is made of. It is a sum over the labels that are not -100, times `scale`, which is 1
 // over the number of such labels in the whole optimizer step.
 struct LossInputs {
-  Trace& trace;
-  const Decoder::Config& model;
-  Value h_TD;      // hidden states after the last norm, in the compute dtype
-  Value w_VD;      // weight of the head; no value where the head is from outside
-  Value labels_T;  // i32, -100 = ignored
-  Value scale;     // f32 []
+  Trace& trace;                  // of the model, after its forward()
+  const Decoder::Config& model;  // for the head
+  Value h_TD;                    // hidden states after the last norm, in the compute dtype
+  Value w_VD;                    // weight of the head; no value where the head is from outside
+  Value labels_T;                // i32, -100 = ignored
+  Value scale;                   // f32 []
 
   Value logits() const;  // f32 [T, V]
 };
 
 // A kind of loss: its config, and how it is traced to an f32 scalar.
 struct Loss {
-  std::string name;
+  std::string name;                         // in `loss:NAME`
   bool (*holds)(const LossConfig& config);  // whether the config is of this kind
+  // Traces the loss, f32 [].
   std::function<Value(const LossInputs& in, const LossConfig& config)> trace;
 };
+// Cross entropy, its chunked form and what modules add.
 NamedTable<Loss>& losses();
 
 // Adds a loss whose config is a C, and its word `loss:NAME`. `trace` is (const LossInputs&,

@@ -15,13 +15,16 @@
 
 namespace rhea::nn {
 
+// An Init as fields of a config.
 struct InitConfig : Config {
   std::string distribution = "zeros";
   double std = 0;
   double cut = 0;
 
   InitConfig() = default;
+  // The same distribution.
   InitConfig(const Init& init);  // NOLINT: a config field is set from an Init
+  // What the fields say.
   Init init() const;
   void fields(Visitor& v) override;
 };
@@ -84,6 +87,8 @@ struct RopeFields : RoPE::Config {
   void fields(Visitor& v) override;
 
  protected:
+  // forward() for pairs (2i, 2i + 1) or (i, i + R/2). Throws Error where rows are longer than
+  // max_position_embeddings (0: any length) and the tables do not depend on the length.
   Value rotate(Trace& trace, Value x_TNH, bool interleaved) const;
 };
 

@@ -11,15 +11,20 @@ namespace rhea::nn {
 // What a family calls the parts of a mixture, below the mixture's own scope.
 struct MoeNames {
   std::string_view gate = "gate";  // scope of the router's weight and bias
+  // Of the constant per expert.
   std::string_view correction_bias = "gate.e_score_correction_bias";
   // The matrices of SplitExperts. In checkpoints "<experts>.<e>.<w1>.weight" for each expert e, or,
   // `stacked`, one tensor "<experts>.<w1>" for all of them.
   std::string_view experts = "experts";
+  // Gate, output and up projection of an expert.
   std::string_view w1 = "gate_proj", w2 = "down_proj", w3 = "up_proj";
-  bool stacked = false;
+  bool stacked = false;  // all experts in one tensor
+  // The tensors of JoinedExperts.
   std::string_view w13 = "experts.gate_up_proj", w2_joined = "experts.down_proj";
+  // Scopes of the feed-forward that all tokens take and of its gate.
   std::string_view shared = "shared_experts", shared_gate = "shared_expert_gate";
 };
+// Those of most published files.
 extern const MoeNames kHuggingFaceMoeNames;
 extern const MoeNames kNativeMoeNames;  // torchtitan's
 
@@ -30,7 +35,7 @@ struct Router {
   //   choice = s + correction bias, in the best groups only; the k largest, ties to the lower index
   //   weight = s of the chosen (without the bias), normalised to sum 1 when asked, times scale
   struct Config : rhea::Config {
-    const MoeNames* names = &kHuggingFaceMoeNames;
+    const MoeNames* names = &kHuggingFaceMoeNames;  // what the family calls the parts
     int64_t num_experts = 0, top_k = 1;
     Slot<Linear::Config> gate;  // dim -> num_experts, in f32
     std::string score = "softmax";
@@ -46,10 +51,12 @@ struct Router {
     double scale = 1;
     double jitter = 0;  // sparsemixer: experts further below the best than this share drop out
 
+    // The experts of every token.
     struct Result {
       Value weights_Tk;  // f32
       Value experts_Tk;  // i32
     };
+    // Its values, for nn::call.
     template <class F>
     friend void for_each_value(const Trace&, Result& r, const F& f) {
       f(r.weights_Tk), f(r.experts_Tk);
@@ -66,6 +73,7 @@ struct Router {
   };
 };
 
+// Its values, for nn::call.
 template <class F>
 void for_each_value(const Trace&, ops::ExpertOrder& order, const F& f) {
   for (Value* value : {&order.slots_R, &order.rows_Tk, &order.experts_R, &order.counts_E})
@@ -75,8 +83,10 @@ void for_each_value(const Trace&, ops::ExpertOrder& order, const F& f) {
 struct Experts {
   // x_RD -> y_RD, every row by the expert that `order` says.
   struct Config : rhea::Config {
-    const MoeNames* names = &kHuggingFaceMoeNames;
-    int64_t num_experts = 0, top_k = 1, dim = 0, hidden_dim = 0;
+    const MoeNames* names = &kHuggingFaceMoeNames;  // what the family calls the parts
+    int64_t num_experts = 0;
+    int64_t top_k = 1;  // experts of a token
+    int64_t dim = 0, hidden_dim = 0;
     virtual Value forward(Trace& trace, Value x_RD, const ops::ExpertOrder& order) const = 0;
     void fields(Visitor& v) override;
   };
@@ -87,14 +97,17 @@ struct SplitExperts {
   struct Config : Experts::Config {
     std::string activation = "silu";
     InitConfig w1_init, w2_init, w3_init;
+    // The three tensors.
     struct Weights {
-      Value w1_EFD, w2_EDF, w3_EFD;
+      Value w1_EFD, w2_EDF, w3_EFD;  // in the compute dtype
     };
+    // The parameters of the open scope.
     Weights weights(Trace& trace) const;
     Value forward(Trace& trace, Value x_RD, const ops::ExpertOrder& order) const override;
     void fields(Visitor& v) override;
 
    protected:
+    // One of them, [E, rows, columns], under its name in MoeNames.
     Value weight(Trace& trace, std::string_view name, int64_t rows, int64_t columns,
                  const InitConfig& init) const;
   };

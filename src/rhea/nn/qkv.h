@@ -9,12 +9,14 @@ namespace rhea::nn {
 struct QKV {
   // x_TD -> q_TNH, k_TKH, v_TKH; query head n uses kv head n / (N / K)
   struct Config : rhea::Config {
-    const DecoderNames* names = &kNativeNames;
+    const DecoderNames* names = &kNativeNames;  // what the family calls the parts
     int64_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
+    // The heads.
     struct Result {
-      Value q_TNH, k_TKH, v_TKH;
-      Value gate_TNH = {};  // of the attention's output, before its sigmoid; not valid: none
+      Value q_TNH, k_TKH, v_TKH;  // in x's dtype
+      Value gate_TNH = {};        // of the attention's output, before its sigmoid; not valid: none
     };
+    // Its values, for nn::call.
     template <class F>
     friend void for_each_value(const Trace&, Result& r, const F& f) {
       for (Value* value : {&r.q_TNH, &r.k_TKH, &r.v_TKH, &r.gate_TNH}) f(*value);
@@ -23,6 +25,7 @@ struct QKV {
     void fields(Visitor& v) override;
 
    protected:
+    // Rows of the weight: of the queries; of the keys, and as many of the values.
     int64_t q_rows() const { return n_heads * head_dim; }
     int64_t kv_rows() const { return n_kv_heads * head_dim; }
     // The columns [begin, begin + count * H) of y as heads.

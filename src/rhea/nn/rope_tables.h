@@ -15,18 +15,19 @@ namespace rhea::nn {
 //                   beta_slow times in original_max
 //   longrope        per-dim factors: short up to original_max positions, long beyond
 struct RopeSpec {
+  // How frequencies are scaled for longer contexts: the table above.
   enum class Scaling : uint8_t { none, linear, dynamic, llama3, yarn, longrope };
-  int64_t rotary_dim = 0;
-  double theta = 10000;
-  Scaling scaling = Scaling::none;
-  double factor = 1;
-  double original_max = 0;  // original_max_position_embeddings
-  double low_freq_factor = 1, high_freq_factor = 4;
-  double beta_fast = 32, beta_slow = 1;
-  bool truncate = true;
-  double mscale = 0, mscale_all_dim = 0;          // yarn, 0 = not given
-  double attention_factor = 0;                    // replaces the magnitude, 0 = not given
-  std::vector<double> short_factor, long_factor;  // R/2 entries each
+  int64_t rotary_dim = 0;                            // R, even
+  double theta = 10000;                              // base of the frequencies
+  Scaling scaling = Scaling::none;                   // and its numbers below
+  double factor = 1;                                 // context extension
+  double original_max = 0;                           // original_max_position_embeddings
+  double low_freq_factor = 1, high_freq_factor = 4;  // llama3: turns in original_max
+  double beta_fast = 32, beta_slow = 1;              // yarn: turns in original_max
+  bool truncate = true;                              // yarn: the ramp's ends are whole dims
+  double mscale = 0, mscale_all_dim = 0;             // yarn, 0 = not given
+  double attention_factor = 0;                       // replaces the magnitude, 0 = not given
+  std::vector<double> short_factor, long_factor;     // R/2 entries each
   // longrope: magnitudes up to original_max positions and beyond, 0 = computed from factor
   double short_mscale = 0, long_mscale = 0;
 

@@ -11,8 +11,8 @@ namespace rhea::nn {
 // Where a stock tensor, or some of its rows, lies in the parameter that stores it: element
 // (i, j, ...) of the block at offset + i strides[0] + j strides[1] + ... of the parameter.
 struct StoredBlock {
-  ir::Shape strides;
-  int64_t offset = 0;
+  ir::Shape strides;      // in elements, one per dim of the stock tensor
+  int64_t offset = 0;     // of its first element
   int64_t rows = 0;       // of the stock tensor's dim 0, from first_row on
   int64_t first_row = 0;  // above 0 where the stock tensor is split over several parameters
 };

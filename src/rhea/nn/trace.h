@@ -22,23 +22,25 @@ using ir::Value;
 // block. Checkpoints, key maps and initialisation see parts; graphs, gradients and the optimizer
 // see the whole.
 struct ParameterPart {
-  std::string fqn;
-  int64_t row_begin = 0, row_end = 0;
-  Init init;
-  Shape shape = {};  // in checkpoints; empty: that of the rows
+  std::string fqn;                     // in checkpoints
+  int64_t row_begin = 0, row_end = 0;  // of the parameter
+  Init init;                           // how its elements start
+  Shape shape = {};                    // in checkpoints; empty: that of the rows
+  // Where the part lies, when it is no run of rows.
   std::optional<StoredBlock> block = {};
 };
 
 // The share of a parameter that one token uses: `used` of `of` experts.
 struct TokenShare {
-  int64_t used = 1, of = 1;
+  int64_t used = 1, of = 1;  // both at least 1
 };
 
+// A tensor of the model as the graph stores it.
 struct Parameter {
-  std::string fqn;
-  Shape shape;
+  std::string fqn;                   // name of the graph input
+  Shape shape;                       // as it is stored
   std::vector<ParameterPart> parts;  // one with the parameter's own name when it is not fused
-  TokenShare share = {};
+  TokenShare share = {};             // for counts of active parameters and FLOPs
 };
 
 // Shape of a part in checkpoints.
@@ -47,6 +49,7 @@ Shape checkpoint_shape(const Parameter& parameter, const ParameterPart& part);
 // Generation: `num_tokens` new tokens follow `start` tokens that a cache of seq_len rows holds.
 inline constexpr std::string_view kCacheStart = "cache.start";  // i32 []
 
+// What a model is traced for.
 struct TraceOptions {
   int64_t num_tokens = 0;            // T = rows * seq_len
   int64_t seq_len = 0;               // S
@@ -79,40 +82,45 @@ inline constexpr std::string_view kLossScale = "batch.loss_scale";
 
 // A call of a module: its config, the values among its arguments and what it returned.
 struct ModuleCall {
-  const Config* module = nullptr;
-  std::vector<Value> arguments, results;
+  const Config* module = nullptr;         // its config
+  std::vector<Value> arguments, results;  // those that are values
 };
 
+// The graph of a model in the making, with what modules declare while they trace themselves.
 class Trace {
  public:
+  // `graph` must outlive it; the inputs of the batch are added to it.
   Trace(ir::Graph& graph, const TraceOptions& options);
 
+  // What nodes are added to.
   ir::Graph& graph() { return graph_; }
+  // As they were given.
   const TraceOptions& options() const { return options_; }
+  // The batch, i32 [T].
   Value tokens() const { return tokens_; }
   Value positions() const { return positions_; }
 
   // Parameter `name` of the module whose scope is open, in the compute dtype. Asked for again under
-  // the same FQN (tied weights) it is the same value; another shape is an error. `parts` are (name
-  // below the scope, rows, init).
+  // the same FQN (tied weights) it is the same value; another shape is an error.
   Value parameter(std::string_view name, Shape shape, const Init& init);
+  // A run of rows of a fused parameter.
   struct PartSpec {
-    std::string name;
-    int64_t rows;
-    Init init;
+    std::string name;  // below the scope
+    int64_t rows;      // of dim 0
+    Init init;         // how they start
     Shape shape = {};  // in checkpoints; empty: `rows` and the parameter's other dims
   };
+  // A parameter that is `parts` one after the other along dim 0.
   Value parameter(std::string_view name, Shape shape, const std::vector<PartSpec>& parts,
                   TokenShare share = {});
-  // A parameter that stores stock tensors in another order; see stored_in(). `parts`
-  // are (stock name below the scope, its whole shape, init, where). Throws Error where a part lies
-  // outside the parameter or they do not fill it.
+  // A stock tensor, or rows of one, in a parameter that stores it in another order.
   struct BlockSpec {
-    std::string name;
-    Shape stock_shape;
-    Init init;
-    StoredBlock block;
+    std::string name;   // of the stock tensor, below the scope
+    Shape stock_shape;  // all of it
+    Init init;          // how its elements start
+    StoredBlock block;  // where it lies: stored_in()
   };
+  // A parameter that `parts` fill. Throws Error where one lies outside of it or they leave gaps.
   Value parameter(std::string_view name, Shape shape, const std::vector<BlockSpec>& parts,
                   TokenShare share = {});
 
@@ -125,39 +133,42 @@ class Trace {
   // moves by d - mean(d), d[e] = coeff * sign(mean(n) - n[e]). `experts_Tk` are the choices of this
   // microbatch. Without TraceOptions::counts_load nothing is done.
   void balance(std::string_view bias, double coeff, Value experts_Tk);
+  // A call of balance().
   struct Balance {
     std::string bias;  // FQN of the constant
-    double coeff = 0;
-    Value counts_E;  // i32, of this microbatch
+    double coeff = 0;  // of the step, before the mean is taken off
+    Value counts_E;    // i32, of this microbatch
   };
 
   // Says that the layer whose scope is open has an adapter, parameters lora_a.weight [rank, in] and
   // lora_b.weight [out, rank] below it, which adds alpha / rank times their product to its weight
   // ([in, out] when `transposed`).
   void add_adapter(int64_t rank, double alpha, bool transposed);
+  // A call of add_adapter().
   struct Adapter {
-    std::string module;
-    int64_t rank = 0;
-    double alpha = 0;
-    bool transposed = false;
+    std::string module;       // FQN of the layer
+    int64_t rank = 0;         // of the two matrices
+    double alpha = 0;         // over rank: the factor of their product
+    bool transposed = false;  // the layer's weight is [in, out]
   };
 
   // Marks a value that `rhea score` writes as "<kind>.<layer>", by the layer whose scope is open.
   void observe(std::string_view kind, Value value);
+  // A call of observe().
   struct Observed {
-    std::string kind, scope;
-    Value value;
+    std::string kind, scope;  // of the value, of the layer
+    Value value;              // as it was given
   };
 
   // Every call of a module from now on is appended to `calls` (nn::call); null ends it.
   void record_calls(std::vector<ModuleCall>* calls) { calls_ = calls; }
   std::vector<ModuleCall>* calls() const { return calls_; }
 
-  // cos and sin tables f32 [S, pairs] as graph inputs rope.<i>.cos / .sin; equal specs share one
-  // pair.
+  // Tables of a rotary embedding.
   struct Tables {
-    Value cos_SP, sin_SP;
+    Value cos_SP, sin_SP;  // f32 [S, pairs]
   };
+  // The tables of a spec as graph inputs rope.<i>.cos / .sin; equal specs share one pair.
   Tables rope_tables(const RopeSpec& spec);
 
   // Generation only. The rows of `cache.<scope>.<name>` [S, heads, dim], a graph input that is
@@ -169,6 +180,7 @@ class Trace {
   Value state(std::string_view name, const ir::Type& type);
   void update_state(std::string_view name, Value value);
 
+  // What was declared, in the order of the calls.
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Parameter>& constants() const { return constants_; }
   const std::vector<Balance>& balances() const { return balances_; }
@@ -178,8 +190,10 @@ class Trace {
   void note(std::string text);
   const std::vector<std::string>& notes() const { return notes_; }
 
+  // The specs behind rope.<i>.
   const std::vector<RopeSpec>& rope_specs() const { return rope_specs_; }
-  static std::string rope_input(size_t index, std::string_view kind);  // "rope.0.cos"
+  // "rope.0.cos"
+  static std::string rope_input(size_t index, std::string_view kind);
   // The graph input of a parameter (its storage, before the cast).
   Value parameter_input(const Parameter& parameter) const;
 

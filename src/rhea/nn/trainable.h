@@ -8,11 +8,13 @@
 
 namespace rhea::nn {
 
+// One rule of Decoder::Config::trainable.
 struct TrainableRule : Config {
   std::string fqn;  // glob over FQNs of parameters, in checkpoints' names
   bool trainable = false;
 
   TrainableRule() = default;
+  // As its two fields.
   TrainableRule(std::string glob, bool value) : fqn(std::move(glob)), trainable(value) {}
   void fields(Visitor& v) override;
 };

@@ -13,6 +13,7 @@ namespace rhea::ops {
 template <class T>
 using Accum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+// The dtype of Accum.
 inline DType accum_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 // Rounds to T and back: what a value is worth after it was stored.
@@ -40,12 +41,14 @@ decltype(auto) dispatch_float(DType dtype, F&& f) {
 // A tensor [T, .., D] as T tokens of `per_token` rows of `width` elements. Tokens may lie further
 // apart than their elements (ir::Buffer::row_stride); a tensor of rank 1 is one row.
 struct Rows {
-  int64_t tokens = 1;
-  int64_t per_token = 1;
-  int64_t width = 1;
+  int64_t tokens = 1;     // size of dim 0
+  int64_t per_token = 1;  // product of the dims between
+  int64_t width = 1;      // size of the last dim
+  // Rows in all.
   int64_t count() const { return tokens * per_token; }
 };
 
+// The rows of a tensor of that shape; a scalar is one row of one element.
 inline Rows rows_of(const ir::Shape& shape) {
   Rows rows;
   if (shape.empty()) return rows;

@@ -29,7 +29,8 @@ void expect_ascending_dims(const std::vector<int64_t>& dims, int64_t rank, std::
 // Row stride of a contiguous tensor: elements of one row, 0 for a scalar.
 int64_t contiguous_row_stride(const Shape& shape);
 
-// ---- shard: letters for `rank` dims, beginning with `first`
+// ---- shard
+// Letters for `rank` dims, beginning with `first`: "abc".
 std::string shard_letters(int64_t rank, char first = 'a');
 // All operands and results have the same dims: "ab,ab->ab".
 std::string shard_elementwise(const ir::OpInstance& op);
@@ -43,7 +44,9 @@ double operand_and_result_bytes(const ir::OpInstance& op);
 std::function<ir::Cost(const ir::OpInstance&)> cost_per_element(double flops);
 
 // ---- samples
+// An operand of random numbers in [low, high), of integers up to `high`.
 ir::SampleInput uniform(DType dtype, Shape shape, double low = -1, double high = 1);
+// An operand of these elements.
 ir::SampleInput values(DType dtype, Shape shape, std::vector<double> elements);
 // NaN, infinities, signed zeros, subnormals and ordinary numbers, for tests of propagation.
 const std::vector<double>& special_values();

@@ -30,8 +30,8 @@ void add_op(const ir::OpDef&& row, std::string_view origin) = delete;
 // the row, in the order in which they were added; nodes that one of them accepts are not fused into
 // clusters. Refusals with their reason and the choice are logged once per op and types.
 struct AddedKernel {
-  ir::CpuKernel kernel;
-  std::string origin;
+  ir::CpuKernel kernel;  // as it was added
+  std::string origin;    // the file that added it
 };
 // Throws Error where no such op exists (naming the nearest), a kernel of that name exists for the
 // op, or `plan` is absent.
@@ -51,7 +51,9 @@ std::vector<const ir::OpDef*> outside_ops();
 // next one. No graph with such a row may be left then, and nobody may read meanwhile.
 class ScopedAdditions {
  public:
+  // Remembers the table as it is.
   ScopedAdditions();
+  // Makes the table that again.
   ~ScopedAdditions();
   ScopedAdditions(const ScopedAdditions&) = delete;
   ScopedAdditions& operator=(const ScopedAdditions&) = delete;
@@ -63,12 +65,14 @@ class ScopedAdditions {
 // A kernel as a function of items and types, for kernels that prepare nothing: `run` computes items
 // [args.begin, args.end) of `items`. args.state is the kernel's own and not for use in `run`.
 struct SimpleKernel {
-  std::string_view name;
-  Isa isa = Isa::plain;
+  std::string_view name;  // a literal
+  Isa isa = Isa::plain;   // the lowest instruction set that it needs
   std::function<std::string(const ir::OpInstance&)> accepts;  // as in ir::CpuKernel
   std::function<int64_t(const ir::OpInstance&)> items;        // independent ones; null: one
+  // Called by many threads at once, each with items of its own.
   void (*run)(const ir::KernelArgs& args, const ir::OpInstance& node) = nullptr;
 };
+// The kernel that plans nothing but its items.
 ir::CpuKernel to_cpu_kernel(SimpleKernel kernel);
 
 // For infer and forward: throws Error "my_rope requires a sequence length that is a multiple of

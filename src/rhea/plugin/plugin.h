@@ -26,6 +26,7 @@ namespace rhea::plugin {
 // forwards to the table of the layer that owns the thing, and throws Error where a name is taken.
 class Plugin {
  public:
+  // Made by the loader.
   explicit Plugin(std::string origin);
 
   // The file that registers, as it was named: where messages say that a thing comes from.
@@ -71,10 +72,10 @@ class Plugin {
 
 // One RHEA_CONFIG of a file.
 struct ConfigEntry {
-  const char* name;
-  const char* help;
-  TrainerConfig (*make)();
-  int line;  // entries are listed in the order of the source
+  const char* name;         // of the function
+  const char* help;         // one line, may be empty
+  TrainerConfig (*make)();  // the function
+  int line;                 // entries are listed in the order of the source
 };
 
 }  // namespace rhea::plugin

@@ -6,11 +6,13 @@
 
 namespace rhea::data {
 
+// One text of a data set.
 struct Document {
-  std::string text;
+  std::string text;     // UTF-8
   std::string problem;  // not empty: a bad row, "file:line: reason"
 };
 
+// Documents by number, from 0.
 class DocumentSource {
  public:
   virtual ~DocumentSource() = default;

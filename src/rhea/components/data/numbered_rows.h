@@ -13,8 +13,10 @@ inline constexpr int32_t kIgnoreLabel = -100;
 // One row of a batch, to be filled: seq_len entries each. Labels may be kIgnoreLabel;
 // positions count up from 0 and restart at 0 where a document begins.
 struct RowView {
-  std::span<int32_t> input, labels, positions;
-  std::span<int32_t> is_token;  // 1; a source that pads sets 0 where it does
+  std::span<int32_t> input;      // token ids
+  std::span<int32_t> labels;     // the token that follows each
+  std::span<int32_t> positions;  // in the document
+  std::span<int32_t> is_token;   // 1; a source that pads sets 0 where it does
 };
 
 // The loader keeps the place, deals the rows out to the ranks and starts over at the end.

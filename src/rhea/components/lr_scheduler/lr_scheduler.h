@@ -13,7 +13,7 @@ namespace rhea::lr_scheduler {
 
 // A shape of the decay, `lr_scheduler.decay_type`.
 struct Decay {
-  std::string name;
+  std::string name;  // in lr_scheduler.decay_type
   // f(p) from 1 at p = 0 to 0 at p = 1; asked for p in (0, 1]. May read further fields of a config
   // that is derived from LrSchedulerConfig.
   std::function<double(double p, const LrSchedulerConfig& config)> shape;
@@ -29,9 +29,10 @@ NamedTable<Decay>& decays();
 //   else             min + (1 - min) f(p), p = (s + 1 - W - stable) / D, f of decays()
 // Past its end a schedule stays where it ended: p never passes 1.
 struct Schedule {
-  int64_t total = 1, warmup = 0, decay = 0;
-  std::function<double(double p)> shape;
-  double min_factor = 0;
+  int64_t total = 1;                      // steps of the whole schedule
+  int64_t warmup = 0, decay = 0;          // W and D
+  std::function<double(double p)> shape;  // f
+  double min_factor = 0;                  // floor of the factor
 
   // Throws Error naming the step where the shape gives no number from 0 on.
   double factor(int64_t step) const;

@@ -13,6 +13,7 @@
 
 namespace rhea::metrics {
 
+// One place, opened for a run.
 class MetricSink {
  public:
   virtual ~MetricSink() = default;
@@ -23,25 +24,29 @@ class MetricSink {
 
 // What a sink is opened with.
 struct SinkOptions {
-  const MetricsConfig& config;
-  std::filesystem::path dump_folder;
-  bool colors = false;  // of the console
+  const MetricsConfig& config;        // the section `metrics`
+  std::filesystem::path dump_folder;  // of the run: files go below it
+  bool colors = false;                // of the console
 };
 
+// A row of the table.
 struct Sink {
-  std::string name;
+  std::string name;  // in `metrics.sinks`
+  // Opens it; throws Error where that cannot be.
   std::function<std::unique_ptr<MetricSink>(const SinkOptions& options)> open;
   // Whether options of its own ask for it; empty: only `metrics.sinks` does.
   std::function<bool(const MetricsConfig& config)> wanted = {};
 };
+// console, jsonl, tensorboard and what modules add.
 NamedTable<Sink>& sinks();
 
+// A sink of a run.
+struct OpenSink {
+  std::string name;                  // in the table
+  std::unique_ptr<MetricSink> sink;  // never null
+};
 // The sinks that the config asks for, opened, in the order of the table. Throws Error for a name
 // that is not in the table.
-struct OpenSink {
-  std::string name;
-  std::unique_ptr<MetricSink> sink;
-};
 std::vector<OpenSink> open_sinks(const SinkOptions& options);
 
 }  // namespace rhea::metrics

@@ -12,8 +12,9 @@
 
 namespace rhea::tokenizer {
 
+// A row of the table: a kind of tokenizer files.
 struct Reader {
-  std::string name;
+  std::string name;  // in `tokenizer.kind`
   // Whether `path`, a folder or a file that exists, is of this kind; empty: it is read only when
   // `tokenizer.kind` names it.
   std::function<bool(const std::filesystem::path& path)> knows = {};

@@ -14,13 +14,15 @@ namespace rhea::tokenizer {
 // What text that spells a special token (`<|end_of_text|>` in the middle of a document) becomes.
 enum class SpecialTokensInText { control, plain };
 
+// How a text becomes ids.
 struct EncodeOptions {
   // Empty: as the file's post-processor says (and, for a folder, tokenizer_config.json). True:
   // exactly one, also when the text or the post-processor brings it already. False: none is added.
-  std::optional<bool> add_bos;
-  std::optional<bool> add_eos;
+  std::optional<bool> add_bos;  // the begin-of-text token in front
+  std::optional<bool> add_eos;  // the end-of-text token behind
   // False: nothing is added around the text, unless add_bos or add_eos ask for it.
   bool add_specials = true;
+  // `control`: its id; `plain`: the tokens of its spelling.
   SpecialTokensInText special_tokens_in_text = SpecialTokensInText::control;
   // True: shortened and filled up as the fields "truncation" and "padding" of tokenizer.json say.
   bool truncate_and_pad = false;
@@ -41,12 +43,16 @@ class Tokenizer {
   // Largest id + 1 (ids may have gaps), and the number of entries.
   virtual int64_t vocab_size() const = 0;
   virtual int64_t num_tokens() const = 0;
+
+  // The special tokens, where the files name them.
   virtual std::optional<int32_t> bos_id() const = 0;
   virtual std::optional<int32_t> eos_id() const = 0;
   virtual std::optional<int32_t> pad_id() const = 0;
   // Entry as it is spelled in the file; empty where the id is not used.
   virtual std::string token_text(int32_t id) const = 0;
+  // The id of an entry by that spelling; none where there is no such entry.
   virtual std::optional<int32_t> token_id(std::string_view token) const = 0;
+  // Whether decode() leaves the id out with skip_special.
   virtual bool is_special(int32_t id) const = 0;
   // Ids that options put in front of and behind a text that does not begin or end with them.
   virtual std::vector<int32_t> prefix_ids(const EncodeOptions& options) const = 0;

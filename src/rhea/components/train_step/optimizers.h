@@ -16,11 +16,11 @@ using ir::Value;
 // One parameter in the update graph. p, g and state have the dtypes in which they are stored, f32
 // or bf16, and the shape of the parameter.
 struct UpdateInputs {
-  ir::Graph& graph;
-  Value p, g;  // g as backward made it, before it is clipped
-  std::vector<Value> state;
-  Value clip, lr;  // f32 []
-  Value step;      // i64 [], counts from 1
+  ir::Graph& graph;          // the graph that the update is traced into
+  Value p, g;                // g as backward made it, before it is clipped
+  std::vector<Value> state;  // in the order of Optimizer::state
+  Value clip, lr;            // f32 []
+  Value step;                // i64 [], counts from 1
 
   // The same in f32; the gradient clipped.
   Value weight() const;
@@ -34,8 +34,9 @@ struct UpdateInputs {
 using Refuse =
     std::function<void(std::string_view argument, std::string value, std::string reason)>;
 
+// A row of the table.
 struct Optimizer {
-  std::string name;
+  std::string name;  // in optimizer_name
   // What is set here are the arguments that it takes, with their defaults; lr is always one. Those
   // that OptimizerKwargs has no field for: "name=value" in `more`.
   OptimizerKwargs defaults;

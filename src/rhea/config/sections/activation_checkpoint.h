@@ -5,6 +5,7 @@
 
 namespace rhea {
 
+// Which activations are kept for backward.
 struct ActivationCheckpointConfig : Config {
   std::string mode = "selective";
   std::vector<std::string> force_recompute_mm_shapes_by_fqns = {"moe.router.gate"};

@@ -4,6 +4,7 @@
 
 namespace rhea {
 
+// Saving, loading and export.
 struct CheckpointConfig : Config {
   bool enable = false;
   std::string folder = "checkpoint";

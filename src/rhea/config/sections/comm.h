@@ -4,6 +4,7 @@
 
 namespace rhea {
 
+// Collectives of runs with several ranks.
 struct CommConfig : Config {
   int64_t init_timeout_seconds = 300;
   int64_t train_timeout_seconds = 100;

@@ -4,6 +4,7 @@
 
 namespace rhea {
 
+// What is compiled, and by what.
 struct CompileConfig : Config {
   bool enable = true;
   std::vector<std::string> components = {"model", "loss"};
@@ -22,6 +23,7 @@ struct CompileConfig : Config {
   }
 };
 
+// What runs the graph, and on how much of the machine.
 struct ExecutorConfig : Config {
   std::string plugin;
   std::vector<std::string> plugin_options;

@@ -19,6 +19,7 @@ struct DataSourceConfig : Config {
   }
 };
 
+// From files to rows of tokens. Options of a data set of your own: derive from it.
 struct DataloaderConfig : Config {
   std::string dataset = "debug_text";
   std::optional<std::string> dataset_path;
@@ -64,6 +65,7 @@ struct DataloaderConfig : Config {
   }
 };
 
+// From text to ids.
 struct TokenizerConfig : Config {
   std::string path;
   std::string kind = "auto";
@@ -80,10 +82,12 @@ struct TokenizerConfig : Config {
   }
 };
 
+// Loss on held-out data.
 struct ValidatorConfig : Config {
   bool enable = false;
   int64_t freq = 10;
   int64_t steps = -1;
+  // The held-out data: c4_validation, once; its `infinite` is set to steps != -1.
   Slot<DataloaderConfig> dataloader = validation_dataloader();
 
   void fields(Visitor& v) override {

@@ -4,6 +4,7 @@
 
 namespace rhea {
 
+// Seed, checks and dumps.
 struct DebugConfig : Config {
   std::optional<int64_t> seed;
   bool deterministic = false;

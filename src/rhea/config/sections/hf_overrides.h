@@ -5,6 +5,7 @@
 
 namespace rhea {
 
+// Numbers that replace those of config.json.
 struct HfOverridesConfig : Config {
   std::optional<int64_t> dim;
   std::optional<int64_t> n_layers;

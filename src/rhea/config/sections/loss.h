@@ -7,15 +7,18 @@
 
 namespace rhea {
 
+// Base of the configs of losses.
 struct LossConfig : Config {};
 
 // A word of `loss:WORD`, and what it puts into the slot. How a loss is traced: nn/losses.h.
 struct LossWord {
-  std::string name;
-  void (*select)(SlotBase&);
+  std::string name;           // WORD
+  void (*select)(SlotBase&);  // puts the default config of its kind into the slot
 };
+// All words: the in-tree losses and those that modules add.
 NamedTable<LossWord>& loss_words();
 
+// The word that puts a D of defaults into the slot.
 template <std::derived_from<LossConfig> D>
 LossWord loss_word(std::string name) {
   return {std::move(name), [](SlotBase& slot) { slot.replace(Slot<LossConfig>(D{})); }};
@@ -23,6 +26,7 @@ LossWord loss_word(std::string name) {
 
 // The attribute of the slot: all words there are.
 struct any_loss {
+  // Makes the words the choices of the field.
   void apply(FieldInfo& info) const {
     loss_words().for_each([&](const LossWord& word) {
       info.alternatives.push_back({word.name, word.select});

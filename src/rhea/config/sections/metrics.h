@@ -4,6 +4,7 @@
 
 namespace rhea {
 
+// What is logged, how often and where.
 struct MetricsConfig : Config {
   int64_t log_freq = 10;
   bool enable_tensorboard = false;
@@ -33,6 +34,7 @@ struct MetricsConfig : Config {
   }
 };
 
+// Traces of some steps, and the plan of memory.
 struct ProfilerConfig : Config {
   bool enable_profiling = false;
   std::string save_traces_folder = "profiling/traces";

@@ -52,6 +52,7 @@ struct ParamGroup : Config {
   }
 };
 
+// Which optimizer updates which parameters.
 struct OptimizerConfig : Config {
   std::vector<ParamGroup> param_groups;
   std::string implementation = "fused";
@@ -69,11 +70,14 @@ struct AdamW {
   // One group for every parameter: AdamW, betas (.9, .95), eps 1e-8, weight decay .1 (norms,
   // biases, embeddings included).
   struct Config : OptimizerConfig {
+    // `lr` before the factor of the schedule.
     explicit Config(double lr = 8e-4);
   };
 };
+// What a run has where it says nothing else.
 inline AdamW::Config default_adamw(double lr = 8e-4) { return AdamW::Config(lr); }
 
+// Learning rate over the steps. Options of a decay of your own: derive from it.
 struct LrSchedulerConfig : Config {
   int64_t warmup_steps = 200;
   std::optional<int64_t> total_steps;

@@ -4,6 +4,7 @@
 
 namespace rhea {
 
+// Ranks along each way of cutting the graph.
 struct ParallelismConfig : Config {
   int64_t data_parallel_replicate_degree = 1;
   int64_t data_parallel_shard_degree = -1;

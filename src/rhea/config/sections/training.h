@@ -4,6 +4,7 @@
 
 namespace rhea {
 
+// Batch, length, precision and number of steps.
 struct TrainingConfig : Config {
   int64_t local_batch_size = 8;
   int64_t global_batch_size = -1;

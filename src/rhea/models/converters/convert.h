@@ -25,9 +25,9 @@ nn::Decoder::Config& decoder_of(Slot<Config>& model, const ModelConverter& conve
 
 // A linear layer of the tree, under its name in checkpoints.
 struct LinearNode {
-  const std::string& fqn;   // "model.layers.0.self_attn.q_proj"
-  const std::string& path;  // below the model's config, "layers.0.self_attn.q_proj"
-  SlotBase& slot;
+  const std::string& fqn;      // "model.layers.0.self_attn.q_proj"
+  const std::string& path;     // below the model's config, "layers.0.self_attn.q_proj"
+  SlotBase& slot;              // holds a nn::Linear::Config, which a converter may replace
   bool is_head, is_tied_head;  // a tied head has no weight of its own
   // Whether `text` is the end of the FQN, in whole segments, or a glob (with any of *?[) over the
   // FQN, the path below the model or the full path.
@@ -40,8 +40,11 @@ void for_each_linear(nn::Decoder::Config& model,
 // What a converter did with the layers, for its last note.
 class Conversion {
  public:
+  // `converter` stands in the note.
   explicit Conversion(std::string converter) : converter_(std::move(converter)) {}
+  // Counts a layer that was converted.
   void convert() { ++converted_; }
+  // Notes a layer that stays as it is.
   void skip(const std::string& fqn, const std::string& reason);
   // "LoRAConverter: 28 of 29 <what>; skipped: lm_head (reason)", up to 10 of them. Throws Error
   // where nothing was converted.

@@ -9,6 +9,7 @@
 
 namespace rhea {
 
+// Options of Float8LinearConverter.
 struct Float8Options {
   std::string recipe_name = "rowwise";  // rowwise, rowwise_with_gw_hp, tensorwise
   // Layers whose FQN contains one of these stay as they are; auto_filter_small_kn: those that are

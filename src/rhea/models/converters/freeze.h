@@ -9,6 +9,7 @@
 
 namespace rhea {
 
+// Options of FreezeConverter.
 struct FreezeOptions {
   // Globs over FQNs of parameters as checkpoints have them ("layers.[0-3].*",
   // "*.attention.*.weight").

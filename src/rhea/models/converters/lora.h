@@ -9,13 +9,14 @@
 
 namespace rhea {
 
+// Options of LoRAConverter.
 struct LoRAOptions {
-  int64_t rank = 8;
-  double alpha = 16;
+  int64_t rank = 8;   // rows of A, columns of B
+  double alpha = 16;  // over rank: the factor of the product
   // Last segments of FQNs ("wq", "q_proj"), ends of several ("attention.wo"), or globs over whole
   // FQNs ("layers.[0-3].*"). Empty: every linear layer, head and router gates too.
   std::vector<std::string> target_modules;
-  double dropout = 0;
+  double dropout = 0;  // only 0: another number is an Error
 };
 
 // y = W x + (alpha/rank) * B (A x). Everything but A and B is frozen, a bias that balances experts

@@ -10,7 +10,7 @@ namespace rhea::models::hf {
 // What the reader of a file has to say about it besides errors: one line of the log each.
 struct Notes {
   std::vector<std::string> defaulted;  // "name = value" of fields that took the class default
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings;   // one line each
 };
 
 // The model that a config.json describes.
@@ -18,7 +18,7 @@ struct PublishedConfig {
   std::string model_type;  // "llama"
   // Under Hugging Face's names, with the initial distributions of this backend.
   nn::Decoder::Config decoder;
-  Notes notes;
+  Notes notes;  // of the reader
 };
 
 }  // namespace rhea::models::hf

@@ -19,6 +19,7 @@ ModelSpec model_registry(std::string_view flavor, Converters converters);
 
 // The native model in sizes that a config.json gives.
 nn::Decoder::Config build(const DecoderSizes& sizes, const nn::RopeFields& rope);
+// Names in published files.
 std::span<const KeyRule> key_rules();
 
 }  // namespace rhea::models::llama3

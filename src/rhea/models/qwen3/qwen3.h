@@ -28,6 +28,7 @@ nn::Decoder::Config build(const DecoderSizes& sizes, const nn::RopeFields& rope)
 // The same as a run's model: `flavor` is the name that logs and checkpoints have for it.
 ModelSpec make_spec(std::string_view flavor, const DecoderSizes& sizes, const nn::RopeFields& rope,
                     std::string_view attn_backend = "flex");
+// Names in published files.
 std::span<const KeyRule> key_rules();
 
 }  // namespace rhea::models::qwen3

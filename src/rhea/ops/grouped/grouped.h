@@ -21,7 +21,7 @@ Value grouped_product(Value x_RK, Value w, Value counts_E, int64_t rhs_contract,
 // dw[e] = a_e^T b_e, [E,M,N] in f32 (f64 for f64); exactly 0 for a group without rows.
 extern const OpDef kGroupedWeightGrad;  // (a_RM, b_RN, counts i32 [E])
 
-// Kernels, see their files.
+// The kernels of the two rows, packed and plain.
 ir::CpuKernel grouped_panels(Isa isa);
 ir::CpuKernel grouped_plain();
 ir::CpuKernel grouped_grad_panels(Isa isa);
@@ -32,7 +32,7 @@ bool can_pack_groups(const ir::Type& w, ir::Layout layout);
 
 // Rows [first, first + count) of a group.
 struct GroupRows {
-  int64_t first = 0, count = 0;
+  int64_t first = 0, count = 0;  // in rows
 };
 // Of group e; damaged counts are cut at the number of rows.
 template <class Count>

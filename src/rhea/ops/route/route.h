@@ -19,7 +19,8 @@ struct ExpertOrder {
   Value experts_R;  // i32: expert of each row; E-1 for a row left over
   Value counts_E;   // i32: rows of each expert
 };
-extern const OpDef kExpertOrder;  // (experts i32 [T,k]), attr experts
+// Attr experts: E.
+extern const OpDef kExpertOrder;  // (experts i32 [T,k])
 ExpertOrder expert_order(Value experts_Tk, int64_t num_experts, Where where = Where::current());
 
 // y[r] = x[token of r], times weight[slot of r] where weights f32 [T,k] are given; 0 for a row left
