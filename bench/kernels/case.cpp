@@ -13,6 +13,7 @@
 #include "rhea/base/rng.h"
 #include "rhea/exec/cpu/kernel_choice.h"
 #include "rhea/exec/cpu/profile.h"
+#include "rhea/ops/cost.h"
 #include "rhea/ops/peak.h"
 #include "rhea/ops/run_kernel.h"
 
@@ -97,7 +98,7 @@ void measure(benchmark::State& state, const Node& node, const ir::CpuKernel& ker
     best = std::min(best, seconds);
     total += seconds;
   }
-  ir::Cost cost = exec::cpu::node_cost(instance);
+  ir::Cost cost = ops::cost_of(instance);
   cost.flops *= node.given.flops_scale;
   const double limit = seconds_at_limit(node, cost);
   const double mean = total / static_cast<double>(state.iterations());
