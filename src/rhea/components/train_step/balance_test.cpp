@@ -66,6 +66,12 @@ class Balance : public testing::Test {
     return {data, data + kExperts};
   }
   std::vector<float> bias(size_t layer) const { return floats(step_->constants()[layer]); }
+  // Tokens that go to the fullest expert of a layer, over the mean.
+  double fullest_over_mean(size_t layer) const {
+    const Counts n = counts(layer);
+    const int sum = std::accumulate(n.begin(), n.end(), 0);
+    return std::ranges::max(n) * static_cast<double>(n.size()) / sum;
+  }
   // Only the balance moves something.
   void update() { step_->update(++num_updates_, std::vector<double>{0}, 1); }
   // All experts are worth the same to every token: ties go to the lowest.
@@ -73,6 +79,18 @@ class Balance : public testing::Test {
     for (const auto& tensor : step_->parameters())
       if (tensor.name.ends_with("router.gate.weight"))
         std::memset(tensor.data, 0, static_cast<size_t>(ir::byte_size(tensor.type)));
+    step_->parameters_changed();
+  }
+  // What all tokens have in common outweighs what tells them apart: they like the same experts.
+  void crowd_experts() {
+    for (const auto& tensor : step_->parameters()) {
+      auto* data = static_cast<float*>(tensor.data);
+      const auto count = static_cast<size_t>(ir::num_elements(tensor.type.shape));
+      if (tensor.name.ends_with("tok_embeddings.weight"))
+        for (size_t i = 0; i < count; ++i) data[i] += 0.3F;
+      if (tensor.name.ends_with("router.gate.weight"))
+        for (size_t i = 0; i < count; ++i) data[i] *= 2;
+    }
     step_->parameters_changed();
   }
 
@@ -124,6 +142,25 @@ TEST_F(Balance, TheBiasMovesTowardsExpertsWithFewTokens) {
     for (size_t e = 0; e < kExperts; ++e)
       EXPECT_NEAR(bias(layer)[e], expected[layer][e], 1e-9) << layer << " " << e;
   EXPECT_EQ(floats(step_->parameters()[0]), gates);  // the learning rate was 0
+}
+
+// A bias that stands still, or that moves the other way, leaves the load as crowded as it was.
+TEST_F(Balance, ManyStepsSpreadTheTokensOfACrowdedRouter) {
+  constexpr int kSteps = 400, kLast = 20;
+  crowd_experts();
+  std::vector<double> first, last(2, 0);
+  for (int step = 0; step < kSteps; ++step) {
+    run_microbatch();
+    for (size_t layer = 0; layer < 2; ++layer) {
+      if (step == 0) first.push_back(fullest_over_mean(layer));
+      if (step >= kSteps - kLast) last[layer] += fullest_over_mean(layer) / kLast;
+    }
+    update();
+  }
+  for (size_t layer = 0; layer < 2; ++layer) {
+    EXPECT_GE(first[layer], 1.9) << "the case is balanced from the start; layer " << layer;
+    EXPECT_LE(last[layer], 1.4) << "layer " << layer << ", at first " << first[layer];
+  }
 }
 
 // What padding holds changes no count.
