@@ -11,10 +11,11 @@
 
 namespace rhea::check {
 
-std::optional<Answer> compare_into(Report& report, std::string_view where, const Question& question,
-                                   ThreadPool& pool) {
+std::optional<Answer> compare_into(Report& report, std::string_view where, Question question,
+                                   const Means& means) {
   try {
-    Answer answer = compare(question, pool);
+    question.max_reference_flops = means.max_reference_flops;
+    Answer answer = compare(question, means.pool);
     report.answer(where, question, answer);
     return answer;
   } catch (const std::bad_alloc&) {
@@ -27,12 +28,13 @@ std::optional<Answer> compare_into(Report& report, std::string_view where, const
   }
 }
 
-bool run_check(const TrainerConfig& config, std::ostream& out) {
+bool run_check(const TrainerConfig& config, std::ostream& out, const CheckOptions& options) {
   ThreadPool pool(static_cast<int>(config.executor.num_threads));
   Report report(out);
+  const Means means{pool, options.max_reference_flops};
   size_t found = check_contracts(report);
-  found += check_nodes(config, pool, report);
-  found += check_kernels(config, pool, report);
+  found += check_nodes(config, means, report);
+  found += check_kernels(config, means, report);
   if (found == 0) {
     throw Error(
         "nothing to check: no override replaced a node, and no op and no kernel comes from "

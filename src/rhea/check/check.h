@@ -1,6 +1,7 @@
 // rhea check: what came from outside against what it replaces, before anyone trains with it.
 #pragma once
 #include <iosfwd>
+#include <string_view>
 
 #include "rhea/config/trainer_config.h"
 
@@ -11,6 +12,15 @@ namespace rhea::check {
 // on the shapes of the run and on odd ones, in f32 and bf16; runs the contract of the op table on
 // rows and kernels from outside. Prints what was found; true where everything is within its
 // tolerance. Throws Error where the run has nothing from outside.
-bool run_check(const TrainerConfig& config, std::ostream& out);
+// What the definition in f64 may cost for one comparison, by default; a larger one is made with
+// stock alone, and the report says so. A hundred GFLOP take about ten seconds of two cores.
+inline constexpr double kMaxReferenceFlops = 1e11;
+struct CheckOptions {
+  double max_reference_flops = kMaxReferenceFlops;
+};
+// The option of `rhea check` that sets it, in GFLOP.
+inline constexpr std::string_view kReferenceOption = "--max_reference_gflop";
+
+bool run_check(const TrainerConfig& config, std::ostream& out, const CheckOptions& options = {});
 
 }  // namespace rhea::check

@@ -51,9 +51,9 @@ struct Outcome {
   bool good = false;
   std::string text;
 };
-Outcome check(const TrainerConfig& config) {
+Outcome check(const TrainerConfig& config, const CheckOptions& options = {}) {
   std::ostringstream out;
-  const bool good = run_check(config, out);
+  const bool good = run_check(config, out, options);
   return {good, out.str()};
 }
 
@@ -88,6 +88,25 @@ TEST(Check, ARightKernelPassesAndItsRefusalsAreTold) {
                   HasSubstr("kernel mine refuses: f32 only"), HasSubstr("max rel"),
                   HasSubstr("units in the last place from stock: 0:"), HasSubstr("time "),
                   HasSubstr("all within their tolerances")));
+}
+
+// A batch of a few thousand tokens is within the bound; what is not passes with a reservation.
+TEST(Check, TheReferenceIsThereOnTheBatchOfARunAndItsAbsenceIsTold) {
+  const ops::ScopedAdditions added;
+  add_kernel("swiglu", "mine", only_f32, right_swiglu);
+  TrainerConfig config = small();
+  config.training.seq_len = 512;
+  const auto [good, text] = check(config);
+  EXPECT_TRUE(good) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("float32, 2 rows of 512 (the run)"), HasSubstr("from f64"),
+                          Not(HasSubstr("WITHOUT THE F64"))));
+  const auto [still_good, without] = check(config, {.max_reference_flops = 1e6});
+  EXPECT_TRUE(still_good) << without;
+  EXPECT_THAT(without,
+              AllOf(HasSubstr("WITHOUT THE F64 REFERENCE, compared with stock alone: it takes "),
+                    HasSubstr("ok, but "), HasSubstr(" comparisons without the f64 reference"),
+                    HasSubstr("rhea check: 1 passed without the f64 reference, against stock "
+                              "alone (--max_reference_gflop raises the bound):")));
 }
 
 TEST(Check, AWrongBackwardKernelIsCaught) {

@@ -8,15 +8,15 @@
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/machine_memory.h"
 #include "rhea/check/values.h"
 #include "rhea/ops/contract/case.h"
-#include "rhea/ops/cost.h"
+#include "rhea/ops/evaluate.h"
 
 namespace rhea::check {
 namespace {
 
-constexpr double kMaxReferenceFlops = 5e8;     // the definitions take seconds for that
-constexpr double kMaxReferenceElements = 6e7;  // all values at once, in f64
+constexpr double kShareOfMemory = 0.5;  // of what is free, for the reference
 constexpr int kRepeats = 3;
 // A gradient in which larger terms cancel (of queries with a single key) keeps their rounding: this
 // share of the largest gradient of the part is no fault.
@@ -74,17 +74,18 @@ class Run {
   std::vector<ops::Memory> in_, out_;
 };
 
-bool fits_reference(const ir::Graph& graph) {
-  double flops = 0, elements = 0;
-  for (const ir::Node& node : graph.nodes()) {
-    std::vector<ir::Type> in;
-    for (const ir::ValueId id : node.inputs) in.push_back(graph.type(id));
-    if (node.op != &ir::kInput)
-      flops += ops::cost_of({node.op, in, node.outputs, &node.attrs}, {&graph, &node}).flops;
-    for (const ir::Type& type : node.outputs)
-      elements += static_cast<double>(ir::num_elements(type.shape));
-  }
-  return flops <= kMaxReferenceFlops && elements <= kMaxReferenceElements;
+// Why the definition of a graph is not evaluated; "" where it is.
+std::string too_large(const ir::Graph& graph, double max_flops) {
+  constexpr double kGiga = 1e9, kGiB = 1 << 30;
+  const ops::EvaluationCost cost = ops::evaluation_cost(graph);
+  if (cost.flops > max_flops)
+    return fmt::format("it takes {:.3g} GFLOP, more than the {:.3g} of {}", cost.flops / kGiga,
+                       max_flops / kGiga, kReferenceOption);
+  const MachineMemory memory = machine_memory();
+  if (cost.bytes > kShareOfMemory * static_cast<double>(memory.available))
+    return fmt::format("it takes {:.3g} GiB of memory, more than half of what is free ({})",
+                       cost.bytes / kGiB, memory.bound);
+  return "";
 }
 
 // Every tensor by the name under which the two sides compare: results and gradients of inputs by
@@ -169,10 +170,12 @@ Answer compare(const Question& question, ThreadPool& pool) {
   const auto stock = by_name(question.stock, stock_run.results());
   const auto other = by_name(question.other, first);
   answer.other_kernels = other_run.kernels();
-  answer.has_reference = fits_reference(question.stock.graph);
+  answer.no_reference = too_large(question.stock.graph, question.max_reference_flops);
+  answer.has_reference = answer.no_reference.empty();
   std::map<std::string, Named> reference;
   if (answer.has_reference)
-    reference = by_name(question.stock, ops::evaluate(question.stock.graph, question.stock.inputs));
+    reference =
+        by_name(question.stock, ops::evaluate(question.stock.graph, question.stock.inputs, &pool));
 
   double largest_gradient = 0;
   for (const auto& [name, expected] : stock) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rhea/base/thread_pool.h"
+#include "rhea/check/check.h"
 #include "rhea/check/numbers.h"
 #include "rhea/exec/cpu/backend.h"
 #include "rhea/ir/graph.h"
@@ -30,6 +31,7 @@ struct Question {
   DType dtype = DType::f32;
   bool exact = false;  // pure movement of data or rotation: not a bit may differ in f32
   bool timed = false;  // both sides are run often enough to say how long they take
+  double max_reference_flops = kMaxReferenceFlops;  // of the f64 reference of stock
 };
 
 // One result or gradient. `error`s are relative differences from the f64 reference.
@@ -46,7 +48,8 @@ struct Answer {
   std::vector<TensorAnswer> tensors;
   UlpHistogram ulps;                // other against stock
   std::vector<std::string> faults;  // besides those of tensors: other names or types, other bits
-  bool has_reference = false;       // false: too large to be evaluated in f64
+  bool has_reference = false;
+  std::string no_reference;  // why: "it takes 120 GFLOP, more than the 100 of ..."
   double stock_seconds = 0, other_seconds = 0;  // timed questions only
   std::vector<std::string> other_kernels;       // "op kernel" that ran, each once
   bool good() const;

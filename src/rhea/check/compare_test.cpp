@@ -92,6 +92,18 @@ TEST(Compare, EqualSidesAgreeInResultsAndGradientsOfArgumentsAndParts) {
   EXPECT_GT(answer.other_seconds, 0);
 }
 
+TEST(Compare, AboveItsBoundTheReferenceIsLeftOutAndTheReasonTold) {
+  ThreadPool pool(1);
+  const Answer answer = compare(
+      {.stock = side_of(1, false), .other = side_of(1.001, false), .max_reference_flops = 10},
+      pool);
+  EXPECT_FALSE(answer.has_reference);
+  EXPECT_FALSE(answer.tensors.at(0).other_error.has_value());
+  EXPECT_THAT(answer.no_reference,
+              HasSubstr("GFLOP, more than the 1e-08 of --max_reference_gflop"));
+  EXPECT_FALSE(answer.good()) << "stock stands for it";
+}
+
 TEST(Compare, AWrongForwardIsSeenEverywhere) {
   EXPECT_THAT(faulty(ask(1.001, false)), testing::ElementsAre("d w1", "d w2", "dx0", "y0"));
   EXPECT_TRUE(ask(1.000001, false).good());

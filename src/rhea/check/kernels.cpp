@@ -46,8 +46,8 @@ struct Fate {
 
 class KernelCheck {
  public:
-  KernelCheck(const ir::OpDef& op, DType dtype_of_run, ThreadPool& pool, Report& report)
-      : op_(op), dtype_of_run_(dtype_of_run), pool_(pool), report_(report) {
+  KernelCheck(const ir::OpDef& op, DType dtype_of_run, const Means& means, Report& report)
+      : op_(op), dtype_of_run_(dtype_of_run), means_(means), report_(report) {
     for (const ops::AddedKernel& added : ops::added_kernels(op)) fates_.push_back({&added});
   }
 
@@ -155,7 +155,7 @@ class KernelCheck {
                 question.other.inputs);
     question.stock = question.other;
     question.stock.options.added_kernels = false;
-    const auto answer = compare_into(report_, where, question, pool_);
+    const auto answer = compare_into(report_, where, std::move(question), means_);
     const std::string expected = fmt::format("{} {}", op_.name, fate.added->kernel.name);
     if (answer && std::ranges::find(answer->other_kernels, expected) == answer->other_kernels.end())
       report_.not_checked(fmt::format("{}: the compiled part does not run kernel {}, but {}", where,
@@ -167,7 +167,7 @@ class KernelCheck {
 
   const ir::OpDef& op_;
   DType dtype_of_run_;
-  ThreadPool& pool_;
+  const Means& means_;
   Report& report_;
   std::vector<Fate> fates_;
   std::set<std::string> seen_;       // types of nodes in this setting
@@ -177,7 +177,7 @@ class KernelCheck {
 
 }  // namespace
 
-size_t check_kernels(const TrainerConfig& config, ThreadPool& pool, Report& report) {
+size_t check_kernels(const TrainerConfig& config, const Means& means, Report& report) {
   std::vector<const ir::OpDef*> ops;
   for (const ir::OpDef* op : ops::all_ops()) {
     if (!ops::added_kernels(*op).empty()) ops.push_back(op);
@@ -189,7 +189,7 @@ size_t check_kernels(const TrainerConfig& config, ThreadPool& pool, Report& repo
       names.push_back(fmt::format("{} of {}", added.kernel.name, added.origin));
     report.subject(
         fmt::format("kernels for {} in the run's graphs: {}", op->name, fmt::join(names, ", ")));
-    KernelCheck kernel(*op, step_options(config).trace.compute_dtype, pool, report);
+    KernelCheck kernel(*op, step_options(config).trace.compute_dtype, means, report);
     for (const Setting& setting : settings_of(config)) {
       std::optional<train_step::StepGraphs> graphs;
       try {

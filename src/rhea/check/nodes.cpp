@@ -123,8 +123,8 @@ std::string types_of(const std::vector<ir::Value>& values) {
 class NodeCheck {
  public:
   NodeCheck(const TrainerConfig& stock, TrainerConfig& changed, const Group& group,
-            ThreadPool& pool, Report& report)
-      : stock_(stock), variant_(stock), group_(group), pool_(pool), report_(report) {
+            const Means& means, Report& report)
+      : stock_(stock), variant_(stock), group_(group), means_(means), report_(report) {
     find_node(variant_, group.path).slot->replace(*find_node(changed, group.path).slot);
   }
 
@@ -199,18 +199,18 @@ class NodeCheck {
       report_.fault(fmt::format("{}: {}", where, error.what()));
       return;
     }
-    compare_into(report_, where, question, pool_);
+    compare_into(report_, where, std::move(question), means_);
   }
 
   TrainerConfig stock_, variant_;
   const Group& group_;
-  ThreadPool& pool_;
+  const Means& means_;
   Report& report_;
 };
 
 }  // namespace
 
-size_t check_nodes(const TrainerConfig& config, ThreadPool& pool, Report& report) {
+size_t check_nodes(const TrainerConfig& config, const Means& means, Report& report) {
   TrainerConfig changed = config;
   const std::vector<Group> groups = find_groups(changed);
   if (groups.empty()) return 0;
@@ -221,10 +221,10 @@ size_t check_nodes(const TrainerConfig& config, ThreadPool& pool, Report& report
         group.paths.size() == 1 ? ""
                                 : fmt::format(", and {} nodes alike", group.paths.size() - 1)));
     if (group.path.starts_with(kModel) || group.path == "loss") {
-      NodeCheck node(stock, changed, group, pool, report);
+      NodeCheck node(stock, changed, group, means, report);
       for (const Setting& setting : settings_of(config)) node.check(setting);
     } else if (group.path == "optimizer") {
-      check_update(stock, config, pool, report);
+      check_update(stock, config, means, report);
     } else {
       report.nothing_to_compare("no part of the model's function");
     }

@@ -13,6 +13,12 @@
 
 namespace rhea::check {
 
+// What comparisons are made with.
+struct Means {
+  ThreadPool& pool;
+  double max_reference_flops;
+};
+
 // A dtype and a batch in which something is compared.
 struct Setting {
   DType dtype = DType::f32;
@@ -31,8 +37,8 @@ train_step::StepGraphs graphs_of(const TrainerConfig& config, const Setting& set
 
 // Compares and reports; code from outside runs in it, so what it throws is a fault of the subject
 // (and nothing is returned).
-std::optional<Answer> compare_into(Report& report, std::string_view where, const Question& question,
-                                   ThreadPool& pool);
+std::optional<Answer> compare_into(Report& report, std::string_view where, Question question,
+                                   const Means& means);
 
 // Why a machine with `isa` does not run a node by this kernel; "" where it does.
 std::string refusal(const ir::CpuKernel& kernel, const ir::OpInstance& node, Isa isa);
@@ -49,15 +55,15 @@ size_t check_contracts(Report& report);
 
 // Every node that an override replaced, one for all that are alike, against what stood there.
 // Returns how many kinds there are.
-size_t check_nodes(const TrainerConfig& config, ThreadPool& pool, Report& report);
+size_t check_nodes(const TrainerConfig& config, const Means& means, Report& report);
 
 // An optimizer that an override replaced: one update of some parameters by `changed`, against
 // `stock`.
-void check_update(const TrainerConfig& stock, const TrainerConfig& changed, ThreadPool& pool,
+void check_update(const TrainerConfig& stock, const TrainerConfig& changed, const Means& means,
                   Report& report);
 
 // Every op of the run's graphs for which a kernel was added, with the kernel and without it.
 // Returns how many such ops the table has.
-size_t check_kernels(const TrainerConfig& config, ThreadPool& pool, Report& report);
+size_t check_kernels(const TrainerConfig& config, const Means& means, Report& report);
 
 }  // namespace rhea::check

@@ -42,7 +42,7 @@ Side side_of(train_step::StepGraphs& graphs, const std::vector<std::string>& nam
 
 }  // namespace
 
-void check_update(const TrainerConfig& stock, const TrainerConfig& changed, ThreadPool& pool,
+void check_update(const TrainerConfig& stock, const TrainerConfig& changed, const Means& means,
                   Report& report) {
   const Setting setting = settings_of(stock).front();
   train_step::StepGraphs theirs = graphs_of(stock, setting), mine = graphs_of(changed, setting);
@@ -53,7 +53,8 @@ void check_update(const TrainerConfig& stock, const TrainerConfig& changed, Thre
     question.stock = side_of(theirs, names);
     question.stock.options.added_kernels = false;
     question.other = side_of(mine, names);
-    compare_into(report, fmt::format("float32, step 3: {}", fmt::join(names, " ")), question, pool);
+    compare_into(report, fmt::format("float32, step 3: {}", fmt::join(names, " ")),
+                 std::move(question), means);
   } catch (const Error& error) {
     report.fault(error.what());
   }

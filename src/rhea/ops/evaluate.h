@@ -8,15 +8,28 @@
 
 #include "rhea/ir/graph.h"
 
+namespace rhea {
+class ThreadPool;
+}
+
 namespace rhea::ops {
 
 // A row-major tensor of any type; integers and flags are numbers too (exact up to 2^53).
 using Tensor = std::vector<double>;
 
-// The results of the named outputs. Throws Error where an input is absent or has another size, or
-// where a row has neither reference nor decomposition.
+// The results of the named outputs. With a pool, large nodes are evaluated in blocks, cut as their
+// rows' shard cells allow; the bits are the same. Throws Error where an input is absent or has
+// another size, or where a row has neither reference nor decomposition.
 std::map<std::string, Tensor> evaluate(const ir::Graph& graph,
-                                       const std::map<std::string, Tensor>& inputs);
+                                       const std::map<std::string, Tensor>& inputs,
+                                       ThreadPool* pool = nullptr);
+
+// What evaluate() takes for a graph: floating-point operations by the costs of its nodes, and the
+// bytes of the tensors that are alive at the same time.
+struct EvaluationCost {
+  double flops = 0, bytes = 0;
+};
+EvaluationCost evaluation_cost(const ir::Graph& graph);
 
 enum class Definition { reference, decomposition };
 // The results of one op; by its other definition where it lacks the one that is asked for.

@@ -102,10 +102,12 @@ void attention_reference(const ir::ReferenceArgs& args) {
     for (const double x : u) sum += std::exp(x - top);
     const double lse = top + std::log(sum);
     args.out[1][static_cast<size_t>(t * shape.query_heads + n)] = lse;
-    for (size_t s = 0; s < u.size(); ++s)
-      for (size_t i = 0; i < static_cast<size_t>(shape.value_width); ++i)
-        args.out[0][walk.o_at(t, n) + i] +=
-            std::exp(u[s] - lse) * args.in[2][walk.v_at(start + static_cast<int64_t>(s), kv) + i];
+    double* const o = args.out[0].data() + walk.o_at(t, n);
+    for (size_t s = 0; s < u.size(); ++s) {
+      const double p = std::exp(u[s] - lse);
+      const double* const v = args.in[2].data() + walk.v_at(start + static_cast<int64_t>(s), kv);
+      for (int64_t i = 0; i < shape.value_width; ++i) o[i] += p * v[i];
+    }
   });
 }
 

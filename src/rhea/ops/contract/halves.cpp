@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "rhea/ops/contract/checks.h"
 #include "rhea/ops/cost.h"
+#include "rhea/ops/factors.h"
 
 namespace rhea::ops {
 namespace {
@@ -17,51 +17,6 @@ using ir::num_elements;
 using ir::Type;
 using Dims = std::vector<std::string>;  // per tensor, one letter a dim
 
-struct Factors {
-  Dims in, out;
-  std::set<char> whole;  // must not be split
-};
-
-Factors parse(const std::string& text) {
-  Factors factors;
-  Dims* side = &factors.in;
-  side->emplace_back();
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == ',') {
-      side->emplace_back();
-    } else if (text[i] == '-') {
-      side = &factors.out;
-      side->emplace_back();
-      ++i;
-    } else if (text[i] == '!') {
-      factors.whole.insert(text[++i]);
-      side->back() += text[i];
-    } else {
-      side->back() += text[i];
-    }
-  }
-  factors.whole.insert('1');
-  return factors;
-}
-
-// One letter per dim.
-bool has_letters(const Dims& dims, const std::vector<Type>& types) {
-  return std::ranges::equal(dims, types, {}, &std::string::size,
-                            [](const Type& type) { return type.shape.size(); });
-}
-
-// Elements [begin, end) of dim `dim`.
-Tensor cut(const Tensor& x, const Shape& shape, size_t dim, int64_t begin, int64_t end) {
-  int64_t outer = 1, inner = 1;
-  for (size_t d = 0; d < shape.size(); ++d) (d < dim ? outer : inner) *= d == dim ? 1 : shape[d];
-  Tensor part;
-  for (int64_t o = 0; o < outer; ++o) {
-    const auto row = x.begin() + (o * shape[dim] + begin) * inner;
-    part.insert(part.end(), row, row + (end - begin) * inner);
-  }
-  return part;
-}
-
 // One half of a case along `letter`; attributes that repeat the result's shape become local.
 struct Half {
   std::vector<Type> in, out;
@@ -69,20 +24,6 @@ struct Half {
   std::vector<Tensor> results;
   double flops = 0;
 };
-
-// Attributes that say the shape of the result (ops of ops/shape, the gradient of embedding) become
-// those of the half.
-ir::Attrs make_local(const ir::Attrs& attrs, const Shape& whole, const Shape& local) {
-  ir::Attrs made = attrs;
-  if (attrs.has("rows")) made.set("rows", local[0]);
-  if (attrs.has("shape")) made.set("shape", local);
-  if (attrs.has("limit")) {
-    std::vector<int64_t> limit = attrs.list("limit");
-    for (size_t d = 0; d < local.size(); ++d) limit[d] += local[d] - whole[d];
-    made.set("limit", limit);
-  }
-  return made;
-}
 
 // Empty where the types of the half are not what the letters say.
 std::optional<Half> run_half(const ContractCase& c, const Factors& factors, char letter,
@@ -195,11 +136,10 @@ void check_halves(const OpDef& op, Findings& f) {
       continue;
     const auto c = make_case(op, sample);
     const std::string shard = op.shard(c->instance());
-    const Factors factors = parse(shard);
-    const bool fits =
-        (c->in.empty() || has_letters(factors.in, c->in)) && has_letters(factors.out, c->out);
-    if (!f.expect(fits, "sample {}: shard '{}' is for operands or results of other ranks",
-                  sample.name, shard))
+    const Factors factors = parse_factors(shard);
+    if (!f.expect(fits(factors, c->in, c->out),
+                  "sample {}: shard '{}' is for operands or results of other ranks", sample.name,
+                  shard))
       return;
     for (const auto& [letter, size] : letter_sizes(*c, factors)) {
       if (size < 2) continue;

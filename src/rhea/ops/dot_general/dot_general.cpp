@@ -1,6 +1,9 @@
 // Row of dot_general: every matrix product of a model, its input gradient and its weight gradient.
+#include <algorithm>
+
 #include "rhea/base/error.h"
 #include "rhea/ops/dot_general/product.h"
+#include "rhea/ops/f64_product.h"
 #include "rhea/ops/ops.h"
 
 namespace rhea::ops {
@@ -99,23 +102,15 @@ ir::Cost cost(const OpInstance& node) {
 void reference(const ir::ReferenceArgs& args) {
   const OpInstance node{&kDotGeneral, args.in_types, args.out_types, &args.attrs};
   const Product p = product_of(node);
-  const auto& a = args.in[0];
-  const auto& b = args.in[1];
+  // Reference operands are row-major whatever the layout says: a packed B is the same logical
+  // matrix.
+  const bool b_is_nk = args.attrs.i64("rhs_contract") == 1;
+  std::fill(args.out[0].begin(), args.out[0].end(), 0.0);
   for (int64_t batch = 0; batch < p.batch; ++batch) {
-    for (int64_t i = 0; i < p.m; ++i) {
-      for (int64_t j = 0; j < p.n; ++j) {
-        double sum = 0;
-        for (int64_t k = 0; k < p.k; ++k) {
-          const int64_t at_a = batch * p.m * p.k + (p.a_transposed ? k * p.m + i : i * p.k + k);
-          // Reference operands are row-major whatever the layout says: a packed B is the same
-          // logical matrix.
-          const bool b_is_nk = args.attrs.i64("rhs_contract") == 1;
-          const int64_t at_b = batch * p.k * p.n + (b_is_nk ? j * p.k + k : k * p.n + j);
-          sum += a[static_cast<size_t>(at_a)] * b[static_cast<size_t>(at_b)];
-        }
-        args.out[0][static_cast<size_t>((batch * p.m + i) * p.n + j)] = sum;
-      }
-    }
+    const F64Matrix a = row_major(args.in[0].data() + batch * p.m * p.k, p.a_row());
+    const F64Matrix b = row_major(args.in[1].data() + batch * p.k * p.n, b_is_nk ? p.k : p.n);
+    add_f64_product(p.m, p.n, p.k, p.a_transposed ? a.transposed() : a,
+                    b_is_nk ? b.transposed() : b, args.out[0].data() + batch * p.m * p.n);
   }
 }
 

@@ -1,8 +1,11 @@
 // Rows grouped_product and grouped_weight_grad.      R rows, E groups, K reduction, N result
 #include "rhea/ops/grouped/grouped.h"
 
+#include <algorithm>
+
 #include "rhea/base/error.h"
 #include "rhea/ops/element.h"
+#include "rhea/ops/f64_product.h"
 #include "rhea/ops/row.h"
 
 namespace rhea::ops {
@@ -59,8 +62,6 @@ std::vector<Type> infer_grad(std::span<const Type> in, const Attrs&) {
   return {{accum_dtype(in[0].dtype), {in[2].shape[0], in[0].shape[1], in[1].shape[1]}}};
 }
 
-size_t at(int64_t i) { return static_cast<size_t>(i); }
-
 // Packed operands come in row-major order here (ir::ReferenceArgs).
 void reference_product(const ir::ReferenceArgs& args) {
   const int64_t rows = args.in_types[0].shape[0], k = args.in_types[0].shape[1],
@@ -69,14 +70,10 @@ void reference_product(const ir::ReferenceArgs& args) {
   for (int64_t e = 0; e < groups; ++e) {
     const GroupRows group = group_rows(args.in[2].data(), e, rows);
     const double* w = args.in[1].data() + e * n * k;
-    for (int64_t r = group.first; r < group.first + group.count; ++r) {
-      for (int64_t j = 0; j < n; ++j) {
-        double sum = 0;
-        for (int64_t i = 0; i < k; ++i)
-          sum += args.in[0][at(r * k + i)] * (nk ? w[j * k + i] : w[i * n + j]);
-        args.out[0][at(r * n + j)] = sum;
-      }
-    }
+    double* c = args.out[0].data() + group.first * n;
+    std::fill_n(c, group.count * n, 0.0);
+    add_f64_product(group.count, n, k, row_major(args.in[0].data() + group.first * k, k),
+                    nk ? row_major(w, k).transposed() : row_major(w, n), c);
   }
 }
 
@@ -85,13 +82,9 @@ void reference_grad(const ir::ReferenceArgs& args) {
                 n = args.in_types[1].shape[1], groups = args.in_types[2].shape[0];
   for (int64_t e = 0; e < groups; ++e) {
     const GroupRows group = group_rows(args.in[2].data(), e, rows);
-    double* c = args.out[0].data() + e * m * n;
-    for (int64_t r = group.first; r < group.first + group.count; ++r) {
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j < n; ++j)
-          c[i * n + j] += args.in[0][at(r * m + i)] * args.in[1][at(r * n + j)];
-      }
-    }
+    add_f64_product(
+        m, n, group.count, row_major(args.in[0].data() + group.first * m, m).transposed(),
+        row_major(args.in[1].data() + group.first * n, n), args.out[0].data() + e * m * n);
   }
 }
 

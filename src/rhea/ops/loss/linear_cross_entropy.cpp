@@ -7,6 +7,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/ops/element.h"
+#include "rhea/ops/f64_product.h"
 #include "rhea/ops/loss/loss.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/row.h"
@@ -119,44 +120,44 @@ std::vector<Sample> samples(bool grad) {
   return all;
 }
 
+// Some tokens at a time: logits of all would need more memory than the model.
 void reference(const ir::ReferenceArgs& args, bool with_grads) {
+  constexpr int64_t kTokens = 64;
   const bool has_bias = args.in.size() > (with_grads ? 5U : 4U);
   const double cap = args.attrs.f64("cap");
   const int64_t tokens = args.in_types[0].shape[0], width = args.in_types[0].shape[1],
                 vocabulary = args.in_types[1].shape[0];
-  const auto& h = args.in[0];
-  const auto& w = args.in[1];
-  const auto at = [](int64_t row, int64_t columns, int64_t column) {
-    return static_cast<size_t>(row * columns + column);
-  };
-  std::vector<double> logits(static_cast<size_t>(tokens * vocabulary)), dlogits(logits.size());
-  for (int64_t t = 0; t < tokens; ++t) {
-    for (int64_t v = 0; v < vocabulary; ++v) {
-      double& logit = logits[at(t, vocabulary, v)];
-      for (int64_t d = 0; d < width; ++d) logit += h[at(t, width, d)] * w[at(v, width, d)];
-      if (has_bias) logit += args.in[kHeadBias][static_cast<size_t>(v)];
-      if (cap > 0) logit = cap * std::tanh(logit / cap);
+  for (auto& out : args.out) std::fill(out.begin(), out.end(), 0.0);
+  const F64Matrix w = row_major(args.in[1].data(), width);
+  std::vector<double> logits, dlogits;
+  // Once without any tokens: the sum of none is scaled, too.
+  for (int64_t first = 0; first == 0 || first < tokens; first += kTokens) {
+    const int64_t count = std::min(kTokens, tokens - first);
+    const F64Matrix h = row_major(args.in[0].data() + first * width, width);
+    logits.assign(static_cast<size_t>(count * vocabulary), 0);
+    dlogits.resize(logits.size());
+    add_f64_product(count, vocabulary, width, h, w.transposed(), logits.data());
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (has_bias) logits[i] += args.in[kHeadBias][i % static_cast<size_t>(vocabulary)];
+      if (cap > 0) logits[i] = cap * std::tanh(logits[i] / cap);
     }
-  }
-  args.out[0][0] =
-      cross_entropy_f64(logits, args.in[2], vocabulary, args.in[3][0],
-                        with_grads ? args.in.back()[0] : 0, with_grads ? &dlogits : nullptr);
-  if (!with_grads) return;
-  for (size_t i = 1; i < args.out.size(); ++i)
-    std::fill(args.out[i].begin(), args.out[i].end(), 0.0);
-  for (int64_t t = 0; t < tokens; ++t) {
-    for (int64_t v = 0; v < vocabulary; ++v) {
-      double g = dlogits[at(t, vocabulary, v)];
+    const std::span labels =
+        std::span(args.in[2]).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+    args.out[0][0] +=
+        cross_entropy_f64(logits, labels, vocabulary, args.in[3][0],
+                          with_grads ? args.in.back()[0] : 0, with_grads ? &dlogits : nullptr);
+    if (!with_grads) continue;
+    for (size_t i = 0; i < dlogits.size(); ++i) {
+      double& g = dlogits[i];
       if (cap > 0 && g != 0) {  // a token without a label has none, whatever its logits are
-        const double tanh = logits[at(t, vocabulary, v)] / cap;
+        const double tanh = logits[i] / cap;
         g *= 1 - tanh * tanh;
       }
-      if (has_bias) args.out[3][static_cast<size_t>(v)] += g;
-      for (int64_t d = 0; d < width; ++d) {
-        args.out[1][at(t, width, d)] += g * w[at(v, width, d)];
-        args.out[2][at(v, width, d)] += g * h[at(t, width, d)];
-      }
+      if (has_bias) args.out[3][i % static_cast<size_t>(vocabulary)] += g;
     }
+    const F64Matrix g = row_major(dlogits.data(), vocabulary);
+    add_f64_product(count, width, vocabulary, g, w, args.out[1].data() + first * width);
+    add_f64_product(vocabulary, width, count, g.transposed(), h, args.out[2].data());
   }
 }
 
