@@ -1,9 +1,13 @@
 // Claims on the unchanged tree, then conflicts, then replacements.
 #include "rhea/config/override.h"
 
+#include <cxxabi.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <typeindex>
 
 #include "rhea/base/log.h"
 #include "rhea/base/rethrow.h"
@@ -104,10 +108,31 @@ std::unique_ptr<SlotBase> make(const Claim& claim) {
   return made;
 }
 
+// A type with all its bases. C++ names the bases of a type nowhere but in its run-time type
+// information, whose layout the common ABI of GCC and Clang fixes.
+void add_lineage(const std::type_info& type, std::set<std::type_index>& lineage) {
+  lineage.insert(type);
+  if (const auto* single = dynamic_cast<const abi::__si_class_type_info*>(&type))
+    return add_lineage(*single->__base_type, lineage);
+  if (const auto* several = dynamic_cast<const abi::__vmi_class_type_info*>(&type))
+    for (unsigned i = 0; i < several->__base_count; ++i)
+      add_lineage(*several->__base_info[i].__base_type, lineage);
+}
+
 struct Candidate {
   std::string text;
-  size_t distance;
+  // Types of the lineage that are not shared with the target (0: derived from it), then how much
+  // the names differ.
+  std::pair<size_t, size_t> distance;
 };
+
+std::pair<size_t, size_t> type_distance(const Config& node, const Override& override) {
+  std::set<std::type_index> target, own, common;
+  add_lineage(*override.target_type, target);
+  add_lineage(typeid(node), own);
+  std::ranges::set_intersection(target, own, std::inserter(common, common.end()));
+  return {target.size() - common.size(), edit_distance(type_name(node), override.target)};
+}
 
 std::vector<std::string> nearest(std::vector<Candidate> candidates) {
   std::ranges::stable_sort(candidates, {}, &Candidate::distance);
@@ -119,31 +144,39 @@ std::vector<std::string> nearest(std::vector<Candidate> candidates) {
 }
 
 // What the user probably meant: paths of the target type nearest to the globs, or types of the tree
-// nearest to the target.
+// nearest to the target, those derived from it first, then those that share most bases with it.
 std::string near_misses(Config& root, const Override& override) {
   std::vector<Candidate> paths, types;
+  std::set<std::type_index> seen;
+  bool has_derived = false;
   traverse(root, [&](const Node& node) {
     if (node.slot == nullptr) return true;
-    const std::string type = type_name(node.config);
-    types.push_back({type, edit_distance(type, override.target)});
+    if (seen.insert(typeid(node.config)).second) {
+      const auto distance = type_distance(node.config, override);
+      has_derived = has_derived || distance.first == 0;
+      types.push_back({fmt::format("{}{} ({})", type_name(node.config),
+                                   distance.first == 0 ? ", derived from it" : "", node.path),
+                       distance});
+    }
     if (!override.is_target(node.config)) return true;
     size_t distance = SIZE_MAX;
     for (const std::string& glob : override.options.fqns)
       distance = std::min(distance, edit_distance(glob, node.path));
-    paths.push_back({node.path, distance});
+    paths.push_back({node.path, {0, distance}});
     return true;
   });
   const char* exactly = override.options.exact ? "exactly " : "";
   if (paths.empty())
-    return fmt::format("No node has {}type {}; the nearest types are: {}", exactly, override.target,
-                       fmt::join(nearest(types), ", "));
+    return fmt::format("No node has {}type {}; the nearest types are: {}{}", exactly,
+                       override.target, fmt::join(nearest(types), ", "),
+                       has_derived ? "; without `exact` the derived ones match" : "");
   return fmt::format("No node of {}type {} matches fqns [{}]; the nearest are: {}", exactly,
                      override.target, fmt::join(override.options.fqns, ", "),
                      fmt::join(nearest(paths), ", "));
 }
 
 void warn_unused(Config& root, std::span<const ActiveOverride> active,
-                 const std::vector<Claim>& claims) {
+                    const std::vector<Claim>& claims) {
   for (const ActiveOverride& each : active) {
     if (std::ranges::find(claims, &each, &Claim::by) != claims.end()) continue;
     const std::string& description = each.override->options.description;

@@ -30,6 +30,7 @@ struct Override {
   std::string name;         // what override.imports says
   std::string origin;       // the file that registered it
   std::string target;       // readable name of the target type
+  const std::type_info* target_type = nullptr;  // its RTTI, to find derived and related types
   OverrideOptions options;  // which nodes it is for
   // Whether the node's type is the target's, or derived from it unless exact.
   std::function<bool(const Config& node)> is_target;
@@ -80,6 +81,7 @@ class OverrideRegistry {
     made.name = name;
     made.origin = origin;
     made.target = rhea::detail::type_name(typeid(Target));
+    made.target_type = &typeid(Target);
     made.options = std::move(options);
     made.is_target = [exact = made.options.exact](const Config& node) {
       return exact ? typeid(node) == typeid(Target) : dynamic_cast<const Target*>(&node) != nullptr;

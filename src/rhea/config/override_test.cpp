@@ -261,7 +261,9 @@ TEST(Override, ExactMeansTheTypeItself) {
   EXPECT_EQ(none.applied.nodes.size(), 0U);
   EXPECT_THAT(none.log,
               HasSubstr("override.imports=[exact_base] produced no replacements. No node has "
-                        "exactly type Rope.Config; the nearest types are: "));
+                        "exactly type Rope.Config; the nearest types are: CosSinRope.Config, "
+                        "derived from it (model_spec.model.layers.0.rope), "));
+  EXPECT_THAT(none.log, HasSubstr("; without `exact` the derived ones match"));
   EXPECT_THAT(none.log, HasSubstr("Applied 0 override(s)"));
 }
 
@@ -274,7 +276,8 @@ TEST(Override, NoMatchNamesWhatIsNear) {
                 "model_spec.model.layers."),
             HasSubstr("WARNING")));
   EXPECT_THAT(apply({"absent_type"}).log,
-              HasSubstr("No node has type MyRope.Config; the nearest types are: "));
+              HasSubstr("No node has type MyRope.Config; the nearest types are: "
+                        "CosSinRope.Config (model_spec.model.layers.0.rope), "));
 }
 
 TEST(Override, ArgumentsComeFromTheLineAndFromCode) {
