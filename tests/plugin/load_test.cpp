@@ -46,6 +46,25 @@ TEST_F(Load, RunsOfAFileAreFoundByFileNameAndByName) {
   EXPECT_THAT(config("my_runs", "smal").output,
               HasSubstr("Config function 'smal' not found in my_runs. Available config functions: "
                         "[small, longer]"));
+  // Without --config every command says what there is.
+  for (const char* module : {"my_runs.cpp", "my_runs"}) {
+    const std::string listed = std::string(
+                                   "--config is required. Example: --module llama3 "
+                                   "--config llama3_debugmodel. Available config "
+                                   "functions of ") +
+                               module + ": [small, longer]";
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"train"},
+                                                    {"run", "--nproc_per_node=1", "train"},
+                                                    {"plan"},
+                                                    {"check"},
+                                                    {"config"}}) {
+      std::vector<std::string> words = command;
+      words.insert(words.end(), {"--module", module});
+      const Ended ended = rhea(words);
+      EXPECT_EQ(ended.code, 2) << command[0];
+      EXPECT_THAT(ended.output, HasSubstr(listed)) << command[0];
+    }
+  }
   // Another folder through RHEA_PLUGIN_PATH.
   std::filesystem::create_directory(folder() / "other");
   std::filesystem::rename(folder() / "my_runs.cpp", folder() / "other/their_runs.cpp");

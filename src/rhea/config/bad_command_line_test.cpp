@@ -210,7 +210,10 @@ TEST(BadModule, TextsOfTheSpec) {
             "--module is required. Example: --module llama3 --config llama3_debugmodel\n"
             "--config is required. Example: --module llama3 --config llama3_debugmodel\n");
   EXPECT_EQ(problems("--module llama3"),
-            "--config is required. Example: --module llama3 --config llama3_debugmodel\n");
+            "--config is required. Example: --module llama3 --config llama3_debugmodel. Available "
+            "config functions of llama3: [llama3_debugmodel, llama3_8b]\n");
+  EXPECT_EQ(problems("--module gpt"),
+            "Cannot load module 'gpt'. For shorthands, supported modules are: [llama3, qwen3]\n");
   EXPECT_EQ(problems("--config llama3_debugmodel --module"), "--module requires a value\n");
   EXPECT_EQ(problems("--module llama3 --config"), "--config requires a value\n");
   EXPECT_EQ(problems("--module llama3 --config x"),

@@ -335,15 +335,19 @@ CommandLine parse_command_line(std::span<const std::string> args, const ConfigRe
   }
   const auto module = take(rest, "module", report);
   const auto function = take(rest, "config", report);
-  if (!module && !line.help)
-    report.add("", "", "--module is required. Example: --module llama3 --config llama3_debugmodel");
-  if (!function && !line.help)
-    report.add("", "", "--config is required. Example: --module llama3 --config llama3_debugmodel");
+  const std::string example = "is required. Example: --module llama3 --config llama3_debugmodel";
+  const bool needs_function = !function && !line.help;
+  if (!module && !line.help) report.add("", "", "--module " + example);
+  if (!module && needs_function) report.add("", "", "--config " + example);
   line.module = module.value_or("");
   line.function = function.value_or("");
   if (!line.module.empty()) {
     try {
       registry.functions(line.module);
+      if (needs_function)
+        report.add("", "",
+                   fmt::format("--config {}. Available config functions of {}: {}", example,
+                               line.module, registry.names_of_functions(line.module)));
       if (!line.function.empty()) {
         line.config = registry.find(line.module, line.function).make();
         line.has_recipe = true;

@@ -41,14 +41,18 @@ const std::vector<ConfigEntry>& ConfigRegistry::functions(std::string_view name)
               fmt::join(modules(), ", "));
 }
 
+std::string ConfigRegistry::names_of_functions(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const ConfigEntry& entry : functions(name)) names.push_back(entry.name);
+  return fmt::format("[{}]", fmt::join(names, ", "));
+}
+
 const ConfigEntry& ConfigRegistry::find(std::string_view name, std::string_view function) const {
   const std::vector<ConfigEntry>& all = functions(name);
   const auto it = std::ranges::find(all, function, &ConfigEntry::name);
   if (it != all.end()) return *it;
-  std::vector<std::string> names;
-  for (const ConfigEntry& entry : all) names.push_back(entry.name);
-  throw Error("Config function '{}' not found in {}. Available config functions: [{}]", function,
-              name, fmt::join(names, ", "));
+  throw Error("Config function '{}' not found in {}. Available config functions: {}", function,
+              name, names_of_functions(name));
 }
 
 }  // namespace rhea::config

@@ -41,6 +41,8 @@ class ConfigRegistry {
   std::vector<std::string> modules() const;
   // Functions of a module; throws Error naming the modules there are.
   const std::vector<ConfigEntry>& functions(std::string_view module) const;
+  // "[a, b]": their names.
+  std::string names_of_functions(std::string_view module) const;
   // Throws Error naming what there is.
   const ConfigEntry& find(std::string_view module, std::string_view function) const;
 
