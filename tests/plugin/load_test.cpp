@@ -216,11 +216,50 @@ RHEA_PLUGIN(p) {}
               AllOf(HasSubstr("was built by XX"), HasSubstr("this program by " RHEA_STAMP_COMPILER),
                     HasSubstr("rebuild"), Not(HasSubstr("initialised"))));
 
+  // Every other line and word of the stamp: what differs is named, and what to do.
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    build_library("changed.so", source, [&](std::string& bytes) { replace(bytes, from, to); });
+    const Ended ended = load("changed.so");
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.output, AllOf(HasSubstr("changed.so was built "), HasSubstr("rebuild"),
+                                    Not(HasSubstr("initialised"))));
+    return ended.output;
+  };
+  EXPECT_THAT(
+      changed("rhea plugin 1\n", "rhea plugin 7\n"),
+      HasSubstr("its plugin format is rhea plugin 7, that of this program is rhea plugin 1"));
+  const std::string version = RHEA_PLUGIN_VERSION;
+  EXPECT_THAT(changed("\n" + version + "\n", "\n" + std::string(version.size(), '9') + "\n"),
+              HasSubstr("its version is " + std::string(version.size(), '9') +
+                        ", that of this program is " + version));
+  EXPECT_THAT(changed(RHEA_STAMP_COMPILER RHEA_STAMP_LIBRARY, RHEA_STAMP_COMPILER ", libelsexx"),
+              HasSubstr("was built by " RHEA_STAMP_COMPILER ", libelsexx"));
+
   build_library("cut.so", source, [](std::string& bytes) { bytes.resize(bytes.size() / 2); });
   EXPECT_THAT(load("cut.so").output, HasSubstr("cut.so cannot be loaded: the file is cut short"));
   write("text.so",
         "not a library, but long enough to hold the header of one: " + std::string(64, 'x'));
   EXPECT_THAT(load("text.so").output, HasSubstr("text.so cannot be loaded: it is no ELF file"));
+}
+
+// Real ones: flags that change the binary interface of what they compile.
+TEST_F(Load, NothingOfASourceWithAnotherInterfaceRuns) {
+  write("noisy.cpp", R"(#include <cstdio>
+#include "rhea/plugin/plugin.h"
+static const int initialised = std::puts("initialised");
+rhea::TrainerConfig run() { return {}; }
+RHEA_CONFIG(run)
+)");
+  const Ended old = load("noisy.cpp", {{"RHEA_CXXFLAGS", "-D_GLIBCXX_USE_CXX11_ABI=0"}});
+  EXPECT_EQ(old.code, 2);
+  EXPECT_THAT(old.output, AllOf(HasSubstr("libstdc++ of the old ABI"), HasSubstr("rebuild"),
+                                Not(HasSubstr("initialised"))));
+  if (std::string(RHEA_STAMP_SANITIZER).empty()) {
+    const Ended sanitized = load("noisy.cpp", {{"RHEA_CXXFLAGS", "-fsanitize=address"}});
+    EXPECT_EQ(sanitized.code, 2);
+    EXPECT_THAT(sanitized.output, AllOf(HasSubstr("address sanitizer"), HasSubstr("rebuild"),
+                                        Not(HasSubstr("initialised"))));
+  }
 }
 
 TEST_F(Load, AMissingSymbolIsAnErrorBeforeAnythingRuns) {

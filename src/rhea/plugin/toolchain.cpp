@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "rhea/base/error.h"
+#include "rhea/base/log.h"
 #include "rhea/plugin/run_program.h"
 #include "rhea/plugin/stamp.h"
 
@@ -38,22 +39,6 @@ std::vector<std::string> candidates() {
 #endif
 }
 
-fs::path find_compiler(const fs::path& source) {
-  if (const std::string wanted = environment("RHEA_CXX"); !wanted.empty()) {
-    if (const auto found = find_program(wanted)) return *found;
-    throw Error(
-        "{} cannot be compiled: RHEA_CXX={} is no program that can be run; unset it or set it to "
-        "{}, or pass a plugin that was built elsewhere (a .so)",
-        source.string(), wanted, candidates()[1]);
-  }
-  for (const std::string& name : candidates())
-    if (const auto found = find_program(name)) return *found;
-  throw Error(
-      "{} cannot be compiled: there is no C++ compiler on this machine (tried {}). Install {}, set "
-      "RHEA_CXX to it, or build the plugin elsewhere against the same Rhea and pass the .so",
-      source.string(), fmt::join(candidates(), ", "), RHEA_STAMP_COMPILER);
-}
-
 void add_words(const std::string& text, std::vector<std::string>& words) {
   std::istringstream stream(text);
   for (std::string word; stream >> word;) words.push_back(word);
@@ -64,6 +49,29 @@ void add_words(const std::string& text, std::vector<std::string>& words) {
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
+}
+
+fs::path choose_compiler(const fs::path& source, const std::string& wanted,
+                         const std::vector<std::string>& candidates) {
+  if (!wanted.empty()) {
+    if (const auto found = find_program(wanted)) return *found;
+    throw Error(
+        "{} cannot be compiled: RHEA_CXX={} is no program that can be run; unset it or set it to "
+        "{}, or pass a plugin that was built elsewhere (a .so)",
+        source.string(), wanted, candidates.back());
+  }
+  for (const std::string& name : candidates) {
+    const auto found = find_program(name);
+    if (!found) continue;
+    if (name != candidates.front())
+      log::info("plugin", "{} is compiled by {}: the compiler of Rhea's build, {}, is not here",
+                source.string(), found->string(), candidates.front());
+    return *found;
+  }
+  throw Error(
+      "{} cannot be compiled: there is no C++ compiler on this machine (tried {}). Install {}, set "
+      "RHEA_CXX to it, or build the plugin elsewhere against the same Rhea and pass the .so",
+      source.string(), fmt::join(candidates, ", "), RHEA_STAMP_COMPILER);
 }
 
 std::vector<fs::path> header_folders() {
@@ -101,7 +109,7 @@ std::string compiler_kind(const fs::path& compiler) {
 
 Toolchain find_toolchain(const fs::path& source) {
   Toolchain made;
-  made.compiler = find_compiler(source);
+  made.compiler = choose_compiler(source, environment("RHEA_CXX"), candidates());
   // Line tables are small and let an error name the line of the user's file. A -g of the build or
   // of the user comes later and wins.
   made.flags = {"-g1"};

@@ -17,6 +17,13 @@ struct Toolchain {
 // what was tried and suggests a plugin built elsewhere; `source` is what was to be compiled.
 Toolchain find_toolchain(const std::filesystem::path& source);
 
+// The program `wanted` (the value of RHEA_CXX) unless that is empty, else the first of `candidates`
+// that is there: the build's own compiler, then others of its kind, of which a log line tells.
+// Throws Error as find_toolchain() does.
+std::filesystem::path choose_compiler(const std::filesystem::path& source,
+                                      const std::string& wanted,
+                                      const std::vector<std::string>& candidates);
+
 // "GCC 12", "Clang 16", or "" where the program does not answer as one of these.
 std::string compiler_kind(const std::filesystem::path& compiler);
 
