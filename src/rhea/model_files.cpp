@@ -50,6 +50,13 @@ ModelFolder native_checkpoint(const fs::path& folder) {
   const std::string own = text("/tokenizer/path");
   found.assets = text("/hf_assets_path");
   found.tokenizer = own.empty() ? found.assets : fs::path(own);
+  if (run.value(json::json_pointer("/checkpoint/initial_load_in_hf"), false)) {
+    const json path = run.value(json::json_pointer("/checkpoint/initial_load_path"), json());
+    const fs::path named = path.is_string() ? path.get<std::string>() : "";
+    // Adapters alone have their base in hf_assets_path.
+    const bool is_base = !named.empty() && !checkpoint::is_peft_folder(named);
+    found.base = is_base ? named : found.assets;
+  }
   return found;
 }
 

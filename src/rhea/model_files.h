@@ -16,6 +16,8 @@ struct ModelFolder {
   std::string family;       // of a native checkpoint: whose names its tensors have
   std::filesystem::path tokenizer;
   std::filesystem::path assets;  // where the files beside the weights are, generation_config.json
+  // Of a native checkpoint: the published folder that its run began with, empty: none.
+  std::filesystem::path base = {};
 };
 
 // A folder of PEFT: adapters without a model.

@@ -189,6 +189,9 @@ TEST_P(Lora, OtherCommandsReadTheNativeCheckpoint) {
   convert({.from = native, .to = dump("merged")});
   convert({.from = native, .to = dump("alone"), .only_adapters = true});
   const File alone(dump("alone") / "adapter_model.safetensors");
+  EXPECT_EQ(
+      parse_json(read_file(dump("alone") / "adapter_config.json")).at("base_model_name_or_path"),
+      model_.string());
   const File exported(dump("run") / "checkpoint/export/step-6/adapter_model.safetensors");
   ASSERT_EQ(alone.tensors().size(), exported.tensors().size());
   for (const auto& tensor : exported.tensors())

@@ -9,16 +9,24 @@ namespace {
 class Converters : public RunTest {
  protected:
   // `steps` steps of the 6 M parameters of a llama3 run in one folder, on tokens that are there.
-  Outcome train_as(const std::string& config, int steps) {
+  Outcome train_as(const std::string& config, int steps, const Words& more = {}) {
     const std::vector<int32_t> ids(16, 7);
     const fs::path tokens = temp_.path() / "tokens.safetensors";
     if (!fs::exists(tokens)) support::write_tokens(tokens, {1, 1, 16}, ids, ids);
-    return run({"train", "--dump_folder=" + dump().string(), "--module=llama3",
-                "--config=" + config, "--dataloader.dataset=tokens",
-                "--dataloader.dataset_path=" + tokens.string(), "--training.local_batch_size=1",
-                "--training.seq_len=16", fmt::format("--training.steps={}", steps),
-                "--checkpoint.enable", "--checkpoint.no_last_save_model_only", "--debug.seed=1",
-                "--metrics.peak_flops=1e12"});
+    const Words words = {"train",
+                         "--dump_folder=" + dump().string(),
+                         "--module=llama3",
+                         "--config=" + config,
+                         "--dataloader.dataset=tokens",
+                         "--dataloader.dataset_path=" + tokens.string(),
+                         "--training.local_batch_size=1",
+                         "--training.seq_len=16",
+                         fmt::format("--training.steps={}", steps),
+                         "--checkpoint.enable",
+                         "--debug.seed=1",
+                         "--metrics.peak_flops=1e12"};
+    return run(
+        support::join(words, more.empty() ? Words{"--checkpoint.no_last_save_model_only"} : more));
   }
   void expect_ends(const Outcome& outcome) { ASSERT_EQ(outcome.code, 0) << outcome.output; }
   void expect_warning(const Outcome& outcome, const char* saved, const char* active) {
@@ -54,6 +62,23 @@ TEST_F(Converters, AdaptersThatAreMissingOrNewAreNamed) {
   EXPECT_EQ(with.code, 2);
   EXPECT_THAT(with.output, HasSubstr("step-1 was saved without LoRA adapters, and the model of "
                                      "this run has 43; start a new run from its weights"));
+}
+
+// hf_assets_path of a native debug run holds a tokenizer and no weights.
+TEST_F(Converters, AdaptersOfARunWithoutPublishedWeightsNameNoBaseModel) {
+  const Outcome outcome =
+      train_as("llama3_debugmodel_lora", 1,
+               {"--checkpoint.last_save_model_only", "--checkpoint.last_save_in_hf"});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("adapter_config.json names no base model"));
+  const std::string expected = "\"base_model_name_or_path\": null";
+  EXPECT_THAT(read_file(dump() / "checkpoint/export/step-1/adapter_config.json"),
+              HasSubstr(expected));
+  const fs::path alone = temp_.path() / "alone";
+  const Outcome converted = run({"convert", "--from=" + (dump() / "checkpoint/step-1").string(),
+                                 "--to=" + alone.string(), "--only_adapters"});
+  ASSERT_EQ(converted.code, 0) << converted.output;
+  EXPECT_THAT(read_file(alone / "adapter_config.json"), HasSubstr(expected));
 }
 
 }  // namespace

@@ -370,8 +370,11 @@ struct Checkpointer::Impl {
     return is_peft_folder(path) ? "" : path;
   }
 
-  // What adapter_config.json calls the model that the adapters belong to.
+  // What adapter_config.json calls the model that the adapters belong to: the folder that the run
+  // took published weights from. Empty where it took none; hf_assets_path may hold a tokenizer
+  // only.
   std::string base_model() const {
+    if (!config.initial_load_in_hf) return "";
     const fs::path path = initial_weights().empty() ? folders.hf_assets_path : initial_weights();
     return fs::absolute(path).lexically_normal().string();
   }

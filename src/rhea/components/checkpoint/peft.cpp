@@ -10,6 +10,7 @@
 #include <set>
 
 #include "rhea/base/error.h"
+#include "rhea/base/log.h"
 #include "rhea/base/output_folder.h"
 #include "rhea/components/checkpoint/hf_rows.h"
 #include "rhea/components/checkpoint/key_report.h"
@@ -105,7 +106,7 @@ json config_of(const AdapterSet& adapters, std::span<const NamedTensor> tensors,
   }
   return {{"peft_type", "LORA"},
           {"task_type", "CAUSAL_LM"},
-          {"base_model_name_or_path", base_model},
+          {"base_model_name_or_path", base_model.empty() ? json() : json(base_model)},
           {"r", first.rank},
           {"lora_alpha", first.alpha},
           {"lora_dropout", 0.0},
@@ -181,6 +182,11 @@ void export_adapters(const std::filesystem::path& path, std::span<const NamedTen
     write_file_atomic(temporary / kAdapterConfigFile, config.dump(2) + "\n");
   };
   make_folder(path, fill, Existing::replace);
+  if (base_model.empty())
+    log::warning("checkpoint",
+                 "{} names no base model: the weights below the adapters come from no published "
+                 "folder. Whoever loads them has to name the model that they were trained on",
+                 (path / kAdapterConfigFile).string());
 }
 
 int64_t import_adapters(const std::filesystem::path& folder, std::span<const NamedTensor> tensors,

@@ -20,8 +20,9 @@ inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
 bool is_peft_folder(const std::filesystem::path& path);
 
 // Writes the adapters among `tensors` as a folder that PEFT loads: adapter_model.safetensors,
-// floats in `dtype`, and adapter_config.json, which names `base_model`. Atomic; throws as
-// write_step does.
+// floats in `dtype`, and adapter_config.json, which names `base_model`, the published model whose
+// weights the adapters belong to; empty: it names none (null), and a warning says so. Atomic;
+// throws as write_step does.
 void export_adapters(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                      const KeyMap& key_map, const std::string& base_model, DType dtype);
 
