@@ -5,6 +5,7 @@
 #include "rhea/base/error.h"
 #include "rhea/config/override.h"
 #include "rhea/config/override_imports.h"
+#include "rhea/nn/decoder.h"
 #include "rhea/plugin/loader.h"
 #include "rhea/plugin/toolchain.h"
 
@@ -37,13 +38,23 @@ std::optional<std::string> load(const std::string& module) {
   return plugin::load_module(*file).file.string();
 }
 
+// The head of a model that multiplies with its embedding's matrix instead.
+std::string unused(const nn::Decoder::Config* model, const Config& node) {
+  if (model == nullptr || !model->tie_word_embeddings || &node != model->lm_head.get()) return "";
+  return "its head is the embedding's matrix (tie_word_embeddings); override the embedding, or "
+         "train "
+         "a model whose head is its own";
+}
+
 }  // namespace
 
 void apply_overrides(TrainerConfig& config) {
   OverrideConfig& section = config.override;
   if (section.applied) return;
   const auto applied =
-      config::apply_overrides(config, section.imports, config::override_registry(), load);
+      config::apply_overrides(config, section.imports, config::override_registry(), load,
+                              [model = config.model_spec.model.as<nn::Decoder::Config>()](
+                                  const Config& node) { return unused(model, node); });
   section.active = applied.names();
   section.applied = true;
 }

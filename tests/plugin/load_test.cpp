@@ -298,6 +298,42 @@ RHEA_PLUGIN(p) {
   EXPECT_THAT(with("my_overrides.cpp"), HasSubstr("could not be imported: "));
 }
 
+TEST_F(Load, ATiedHeadIsNoLinearOfTheModel) {
+  write("tied.cpp", R"(#include "rhea/models/qwen3/qwen3.h"
+#include "rhea/plugin/plugin.h"
+using Linear = rhea::nn::Linear::Config;
+rhea::TrainerConfig tied() {
+  rhea::TrainerConfig c;
+  c.model_spec = rhea::models::qwen3::model_registry("0.6B");
+  return c;
+}
+RHEA_CONFIG(tied)
+RHEA_PLUGIN(p) {
+  const auto same = [](const Linear& stock) { return stock; };
+  p.override<Linear>("all_linear", {}, same);
+  p.override<Linear>("head", {.fqns = {"lm_head"}}, same);
+}
+)");
+  const auto plan = [&](const std::string& name) {
+    return rhea({"plan", "--module", "tied.cpp", "--config", "tied", "--training.seq_len", "64",
+                 "--override.imports", "tied.cpp:" + name});
+  };
+  const std::string reason =
+      "model_spec.model.lm_head{}, which this model does not use: its head is the embedding's "
+      "matrix (tie_word_embeddings); override the embedding";
+  const auto with = [&](const std::string& words) {
+    std::string text = reason;
+    return text.replace(text.find("{}"), 2, words);
+  };
+  const Ended all = plan("all_linear");
+  EXPECT_EQ(all.code, 0) << all.output;
+  EXPECT_THAT(all.output, AllOf(HasSubstr("Override 'all_linear' leaves " + with(" out")),
+                                HasSubstr("Applied 196 override(s)")));
+  const Ended head = plan("head");
+  EXPECT_EQ(head.code, 2);
+  EXPECT_THAT(head.output, HasSubstr("Override 'head' replaces " + with("")));
+}
+
 TEST_F(Load, WithoutACompilerALibraryIsSuggested) {
   write_runs();
   const Ended ended = load("my_runs.cpp", {{"RHEA_CXX", "/nowhere/g++"}});

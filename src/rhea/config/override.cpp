@@ -175,7 +175,26 @@ std::string near_misses(Config& root, const Override& override) {
                      fmt::join(nearest(paths), ", "));
 }
 
-void warn_unused(Config& root, std::span<const ActiveOverride> active,
+// Leaves nodes out that nothing is built from.
+void drop_unused(std::vector<Claim>& claims,
+                 const std::function<std::string(const Config& node)>& unused) {
+  const auto why = [&](const Claim& claim) { return unused(*claim.slot->get()); };
+  const auto is_used = [&](const Claim& claim) { return why(claim).empty(); };
+  for (const Claim& claim : claims) {
+    if (is_used(claim)) continue;
+    const std::string& name = claim.by->override->name;
+    const bool has_others = std::ranges::any_of(
+        claims, [&](const Claim& other) { return other.by == claim.by && is_used(other); });
+    if (!has_others)
+      throw Error("Override '{}' replaces {}, which this model does not use: {}", name, claim.path,
+                  why(claim));
+    log::info("override", "Override '{}' leaves {} out, which this model does not use: {}", name,
+              claim.path, why(claim));
+  }
+  std::erase_if(claims, [&](const Claim& claim) { return !is_used(claim); });
+}
+
+void warn_unclaimed(Config& root, std::span<const ActiveOverride> active,
                     const std::vector<Claim>& claims) {
   for (const ActiveOverride& each : active) {
     if (std::ranges::find(claims, &each, &Claim::by) != claims.end()) continue;
@@ -197,18 +216,20 @@ std::vector<std::string> Applied::names() const {
 }
 
 Applied apply_overrides(Config& root, std::span<const std::string> imports,
-                        const OverrideRegistry& registry, const LoadModule& load) {
+                        const OverrideRegistry& registry, const LoadModule& load,
+                        const std::function<std::string(const Config& node)>& unused) {
   Applied applied;
   if (imports.empty()) return applied;
   const ResolvedImports resolved = resolve_imports(imports, registry, load);
   const std::vector<ActiveOverride>& active = resolved.active;
-  const auto claims = Collector(active).run(root);
+  std::vector<Claim> claims = Collector(active).run(root);
+  if (unused) drop_unused(claims, unused);
   std::vector<std::unique_ptr<SlotBase>> made;
   for (const Claim& claim : claims) made.push_back(make(claim));
   for (const std::string& origin : resolved.without_overrides)
     log::info("override", "{} registers no override; the rest of it (kernels, ops, ...) is active",
               origin);
-  warn_unused(root, active, claims);
+  warn_unclaimed(root, active, claims);
   for (size_t i = 0; i < claims.size(); ++i) {
     const Claim& claim = claims[i];
     const std::string& name = claim.by->override->name;

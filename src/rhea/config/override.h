@@ -1,5 +1,6 @@
 // Overrides: nodes of a config tree are replaced before anything is built from it.
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,7 +24,12 @@ struct Applied {
 // unchanged tree, so the order of imports does not matter. Throws Error, having changed nothing:
 // entries that cannot be resolved, two claims of one node, claims inside each other, a factory that
 // throws or makes another kind of config. Empty `imports`: nothing is done or logged.
+//
+// `unused` says why nothing is built from a node, "" where something is. Such a node is left out of
+// the claims of an override that has others, with a log line; one that claims nothing else is an
+// error.
 Applied apply_overrides(Config& root, std::span<const std::string> imports,
-                        const OverrideRegistry& registry, const LoadModule& load);
+                        const OverrideRegistry& registry, const LoadModule& load,
+                        const std::function<std::string(const Config& node)>& unused = {});
 
 }  // namespace rhea::config
