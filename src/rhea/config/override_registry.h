@@ -27,11 +27,11 @@ namespace config {
 
 // One override of the table, behind its types.
 struct Override {
-  std::string name;         // what override.imports says
-  std::string origin;       // the file that registered it
-  std::string target;       // readable name of the target type
+  std::string name;                             // what override.imports says
+  std::string origin;                           // the file that registered it
+  std::string target;                           // readable name of the target type
   const std::type_info* target_type = nullptr;  // its RTTI, to find derived and related types
-  OverrideOptions options;  // which nodes it is for
+  OverrideOptions options;                      // which nodes it is for
   // Whether the node's type is the target's, or derived from it unless exact.
   std::function<bool(const Config& node)> is_target;
   // Throws Error for arguments that it does not take; `arguments` is a JSON object or empty.
