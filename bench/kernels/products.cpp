@@ -50,6 +50,9 @@ void add_weight(const Weight& weight, DType t) {
   product("input_gradient_packed", dy, {t, {N, K}, Layout::panels_kn}, 1, 0, t);
   product("input_gradient", dy, w, 1, 0, t);
   product("weight_gradient", dy, x, 0, 0, DType::f32);
+  add_case({.name = fmt::format("product/weight_gradient_squares/{}", end),
+            .op = &ops::kWeightGradSquares,
+            .operands = {{dy}, {x}}});
   for (const auto& [name, layout] :
        {std::pair{"nk", Layout::panels_nk}, std::pair{"kn", Layout::panels_kn}})
     add_case({.name = fmt::format("pack/{}/{}", name, end),

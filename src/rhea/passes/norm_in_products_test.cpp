@@ -30,7 +30,7 @@ Graph three_products() {
 }
 
 TEST(NormInProducts, TakesWhatAProductLeavesAsAGradient) {
-  const Graph graph = norm_in_products(three_products(), squares_of);
+  const Graph graph = norm_in_products(three_products(), Isa::avx512, squares_of);
   ASSERT_EQ(graph.outputs().size(), 4U);
   EXPECT_EQ(graph.outputs()[3].name, "squares.w");
   EXPECT_EQ(graph.type(graph.outputs()[3].value), (ir::Type{DType::f64, {}}));
@@ -51,19 +51,56 @@ TEST(NormInProducts, LeavesOtherProductsAlone) {
               w = graph.input("w", {DType::bf16, {2, 3}});
   graph.output("grad.forward", ops::dot_general(b, w, 1, 1, DType::f32));
   graph.output("grad.bf16", ops::dot_general(b, b, 0, 0, DType::bf16));
-  EXPECT_EQ(ir::to_text(norm_in_products(graph, squares_of)), ir::to_text(graph));
+  EXPECT_EQ(ir::to_text(norm_in_products(graph, Isa::avx512, squares_of)), ir::to_text(graph));
 }
 
-TEST(NormInProducts, KernelsFromOutsideKeepTheirProducts) {
+TEST(NormInProducts, TwoGradientsOfOneProductHaveItsSquares) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {4, 3}});
+  const Value dw = ops::dot_general(x, x, 0, 0, DType::f32);
+  graph.output("grad.a", dw);
+  graph.output("grad.b", dw);
+  const Graph after = norm_in_products(graph, Isa::avx512, squares_of);
+  ASSERT_EQ(after.outputs().size(), 4U);
+  EXPECT_EQ(after.outputs()[2].name, "squares.a");
+  EXPECT_EQ(after.outputs()[3].name, "squares.b");
+  EXPECT_EQ(after.outputs()[2].value.node, after.outputs()[3].value.node);
+}
+
+TEST(NormInProducts, DonationsStay) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {3, 3}});
+  graph.output("grad.w", ops::dot_general(x, x, 0, 0, DType::f32), "x");
+  EXPECT_EQ(norm_in_products(graph, Isa::avx512, squares_of).outputs()[0].donates, "x");
+}
+
+class KernelFromOutside : public testing::TestWithParam<const char*> {};
+
+TEST_P(KernelFromOutside, SeesItsNodesAsBefore) {
   const ops::ScopedAdditions scope;
   ops::add_cpu_kernel(
-      "dot_general",
-      ops::to_cpu_kernel({.name = "mine",
-                          .accepts = [](const ir::OpInstance&) { return "never"; },
-                          .run = [](const ir::KernelArgs&, const ir::OpInstance&) {}}),
+      GetParam(),
+      ops::to_cpu_kernel(
+          {.name = "mine", .run = [](const ir::KernelArgs&, const ir::OpInstance&) {}}),
       "test");
-  EXPECT_EQ(ir::to_text(norm_in_products(three_products(), squares_of)),
+  EXPECT_EQ(ir::to_text(norm_in_products(three_products(), Isa::avx512, squares_of)),
             ir::to_text(three_products()));
+}
+INSTANTIATE_TEST_SUITE_P(Ops, KernelFromOutside, testing::Values("dot_general", "global_norm"));
+
+// Below AVX-512 oneDNN comes first where the build has it.
+TEST(NormInProducts, OnlyWhereTheSameKernelRunsIt) {
+  const auto first_of_f32 = [](Isa isa) {
+    for (const ir::CpuKernel& kernel : ops::kDotGeneral.cpu) {
+      if (kernel.isa <= isa && kernel.name != "panels_avx512_bf16") return kernel.name;
+    }
+    return std::string_view();
+  };
+  for (const Isa isa : {Isa::plain, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
+    const Graph after = norm_in_products(three_products(), isa, squares_of);
+    EXPECT_EQ(after.outputs().size() == 4, first_of_f32(isa).starts_with("panels_"))
+        << isa_name(isa) << ": " << first_of_f32(isa);
+  }
 }
 
 }  // namespace

@@ -227,9 +227,9 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
     graphs.accumulate = accumulate_variant(graphs.microbatch);
   else
     pipeline_of("microbatch").run("norm_in_products", graphs.microbatch, [](const Graph& graph) {
-      return passes::norm_in_products(graph, [](std::string_view output) {
-        constexpr std::string_view kGrad = "grad.";
-        return output.starts_with(kGrad) ? squares_name(output.substr(kGrad.size())) : "";
+      return passes::norm_in_products(graph, active_isa(), [](std::string_view output) {
+        const std::string prefix = grad_name("");
+        return output.starts_with(prefix) ? squares_name(output.substr(prefix.size())) : "";
       });
     });
   if (options.validates) {

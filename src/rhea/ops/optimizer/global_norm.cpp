@@ -28,7 +28,8 @@ size_t num_gradients(size_t operands, const Attrs& attrs) {
 std::vector<Type> infer(std::span<const Type> in, const Attrs& attrs) {
   const int64_t num_squares = attrs.i64("num_squares");
   if (num_squares < 0 || num_squares > static_cast<int64_t>(in.size()))
-    throw Error("num_squares is {} for {} operands", num_squares, in.size());
+    throw Error("num_squares is {}, expected 0 to {}, the number of operands", num_squares,
+                in.size());
   const size_t gradients = num_gradients(in.size(), attrs);
   for (size_t i = 0; i < in.size(); ++i) {
     if (i < gradients && !is_float(in[i].dtype))
@@ -105,7 +106,7 @@ std::vector<Sample> samples() {
                  {{"num_squares", int64_t{2}}},
                  1,
                  false});
-  all.push_back({"squares_alone", {squares}, {{"num_squares", int64_t{1}}}, 1, false});
+  all.push_back({"squares_alone", {squares, squares}, {{"num_squares", int64_t{2}}}, 1, false});
   return all;
 }
 
@@ -120,8 +121,9 @@ const OpDef kGlobalNorm{
           // No dim may be split blindly: a split operand leaves a sum of squares, not a norm.
           std::string text;
           char letter = 'a';
-          for (const Type& type : node.in) {
-            if (!text.empty()) text += ",";
+          for (size_t operand = 0; operand < node.in.size(); ++operand) {
+            const Type& type = node.in[operand];
+            if (operand > 0) text += ",";
             for (int64_t i = 0; i < type.rank(); ++i) {
               text += '!';
               text += letter;
