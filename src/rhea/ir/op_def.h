@@ -96,7 +96,7 @@ struct OpDef {
   std::function<std::string(const OpInstance&)> hlo;  // StableHLO text
   std::function<Cost(const OpInstance&)> cost;        // null: one flop per output element
   std::function<std::vector<Sample>()> samples;       // what the contract test runs
-  // The values in f64. Null: those of the decomposition.
+  // The values in f64; several threads may call it at once. Null: those of the decomposition.
   std::function<void(const ReferenceArgs&)> reference;
   // Elementwise ops: one function per instruction set (index Isa), null entries fall back to a
   // lower one. Such ops can be fused into clusters; values of bf16/f16 type are rounded to their

@@ -4,142 +4,67 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 #include <set>
 
 #include "rhea/base/error.h"
 #include "rhea/base/thread_pool.h"
 #include "rhea/ir/row_cells.h"
+#include "rhea/ops/blocks.h"
 #include "rhea/ops/cost.h"
-#include "rhea/ops/factors.h"
 
 namespace rhea::ops {
 
 using ir::num_elements;
 namespace {
 
-constexpr double kLargeNode = 1e7;  // flops from which blocks are worth their copies
-constexpr int64_t kBlocksOfAThread = 4;
+// Gives the values of an input, which are not asked for again.
+using Take = std::function<Tensor(const ir::Node& input)>;
+std::map<std::string, Tensor> evaluate_nodes(const ir::Graph& graph, const Take& take,
+                                             ThreadPool* pool);
 
-std::vector<Tensor> by_reference(const ir::OpInstance& op, std::span<const Tensor> inputs) {
-  std::vector<Tensor> results;
-  for (const ir::Type& type : op.out)
-    results.emplace_back(static_cast<size_t>(num_elements(type.shape)), 0.0);
-  ir::call_reference(*op.op, {inputs, results, op.in, op.out, *op.attrs});
-  return results;
-}
+std::string operand_name(size_t i) { return fmt::format("operand{}", i); }
+std::string result_name(size_t i) { return fmt::format("result{}", i); }
 
-std::vector<Tensor> by_decomposition(const ir::OpInstance& op, std::span<const Tensor> inputs,
-                                     ThreadPool* pool) {
+// The decomposition as a graph. Its operands are outputs too: they are kept and given back.
+ir::Graph decomposition_of(const ir::OpInstance& op) {
   ir::Graph graph;
   std::vector<ir::Value> operands;
-  std::map<std::string, Tensor> named;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::string name = fmt::format("operand{}", i);
-    operands.push_back(graph.input(name, op.in[i]));
-    named.emplace(name, inputs[i]);
-  }
-  const std::vector<ir::Value> values = ir::call_decompose(op, graph, operands);
-  for (size_t i = 0; i < values.size(); ++i) graph.output(fmt::format("result{}", i), values[i]);
-  std::map<std::string, Tensor> outputs = evaluate(graph, named, pool);
+  for (const ir::Type& type : op.in)
+    operands.push_back(graph.input(operand_name(operands.size()), type));
+  const std::vector<ir::Value> results = ir::call_decompose(op, graph, operands);
+  for (size_t i = 0; i < results.size(); ++i) graph.output(result_name(i), results[i]);
+  for (size_t i = 0; i < operands.size(); ++i) graph.output(operand_name(i), operands[i]);
+  return graph;
+}
+
+// `inputs` are lent: the same afterwards.
+std::vector<Tensor> by_decomposition(const ir::OpInstance& op, std::span<Tensor> inputs,
+                                     ThreadPool* pool) {
+  std::map<std::string, Tensor*> lent;
+  for (size_t i = 0; i < inputs.size(); ++i) lent[operand_name(i)] = &inputs[i];
+  const auto take = [&](const ir::Node& input) {
+    return std::move(*lent.at(input.attrs.str("name")));
+  };
+  std::map<std::string, Tensor> made = evaluate_nodes(decomposition_of(op), take, pool);
+  for (const auto& [name, input] : lent) *input = std::move(made.at(name));
   std::vector<Tensor> results;
-  for (size_t i = 0; i < values.size(); ++i)
-    results.push_back(std::move(outputs.at(fmt::format("result{}", i))));
+  for (size_t i = 0; i < op.out.size(); ++i) results.push_back(std::move(made.at(result_name(i))));
   return results;
 }
 
-std::vector<Tensor> by_definition(const ir::OpInstance& op, std::span<const Tensor> inputs,
-                                  Definition definition, ThreadPool* pool) {
-  const bool has_reference = static_cast<bool>(op.op->reference);
-  const bool has_decomposition = static_cast<bool>(op.op->decompose);
-  if (has_decomposition && (definition == Definition::decomposition || !has_reference))
-    return by_decomposition(op, inputs, pool);
-  if (!has_reference) throw Error("{}: has neither reference nor decomposition", op.op->name);
+bool is_decomposed(const ir::OpDef& op, Definition definition) {
+  return op.decompose && (definition == Definition::decomposition || !op.reference);
+}
+
+// `inputs` are the same afterwards.
+std::vector<Tensor> evaluate_node(const ir::OpInstance& op, std::span<Tensor> inputs, double flops,
+                                  ThreadPool* pool) {
+  if (is_decomposed(*op.op, Definition::reference)) return by_decomposition(op, inputs, pool);
+  if (pool != nullptr)
+    if (const auto blocks = cut_into_blocks(op, flops, pool->num_threads()))
+      return evaluate_blocks(op, *blocks, inputs, *pool);
   return by_reference(op, inputs);
-}
-
-// A letter along which a node is cut: every result has it, so that blocks are joined and not added
-// up. `units`: the parts into which each dim of the letter can be cut alike.
-struct Cut {
-  char letter = 0;
-  int64_t units = 1;
-};
-Cut best_cut(const ir::OpInstance& op, const Factors& factors) {
-  Cut best;
-  if (!fits(factors, op.in, op.out)) return best;  // a wrong cell from outside
-  for (const char letter : factors.out[0]) {
-    if (factors.whole.contains(letter)) continue;
-    const auto times = [&](const std::string& dims) { return std::ranges::count(dims, letter); };
-    const bool joins = std::ranges::all_of(
-        factors.out, [](auto n) { return n == 1; }, times);
-    const bool cuts = std::ranges::all_of(
-        factors.in, [](auto n) { return n <= 1; }, times);
-    if (!joins || !cuts) continue;
-    int64_t units = 0;  // gcd(0, n) is n
-    const auto count = [&](const std::vector<std::string>& dims, std::span<const ir::Type> types) {
-      for (size_t i = 0; i < dims.size(); ++i)
-        for (size_t d = 0; d < dims[i].size(); ++d)
-          if (dims[i][d] == letter) units = std::gcd(units, types[i].shape[d]);
-    };
-    count(factors.in, op.in);
-    count(factors.out, op.out);
-    if (units > best.units) best = {letter, units};
-  }
-  return best;
-}
-
-// Evaluates a node as several smaller ones at the same time.
-std::vector<Tensor> in_blocks(const ir::OpInstance& op, std::span<const Tensor> inputs,
-                              const Factors& factors, const Cut& along, ThreadPool& pool) {
-  std::vector<Tensor> results;
-  for (const ir::Type& type : op.out)
-    results.emplace_back(static_cast<size_t>(num_elements(type.shape)), 0.0);
-  const int64_t blocks = std::min(along.units, kBlocksOfAThread * pool.num_threads());
-  pool.parallel_for(blocks, [&](int64_t first, int64_t last, int) {
-    for (int64_t block = first; block < last; ++block) {
-      // [begin, end) of a dim of `size`
-      const auto range = [&](int64_t size) {
-        const int64_t unit = size / along.units;
-        return std::pair(along.units * block / blocks * unit,
-                         along.units * (block + 1) / blocks * unit);
-      };
-      std::vector<ir::Type> in(op.in.begin(), op.in.end()), out(op.out.begin(), op.out.end());
-      std::vector<Tensor> operands;
-      for (size_t i = 0; i < in.size(); ++i) {
-        const size_t dim = factors.in[i].find(along.letter);
-        if (dim == std::string::npos) {
-          operands.push_back(inputs[i]);
-          continue;
-        }
-        const auto [begin, end] = range(in[i].shape[dim]);
-        operands.push_back(cut(inputs[i], in[i].shape, dim, begin, end));
-        in[i].shape[dim] = end - begin;
-      }
-      for (size_t r = 0; r < out.size(); ++r) {
-        const auto [begin, end] = range(out[r].shape[factors.out[r].find(along.letter)]);
-        out[r].shape[factors.out[r].find(along.letter)] = end - begin;
-      }
-      const ir::Attrs attrs = make_local(*op.attrs, op.out[0].shape, out[0].shape);
-      const std::vector<Tensor> part = by_reference({op.op, in, out, &attrs}, operands);
-      for (size_t r = 0; r < out.size(); ++r) {
-        const size_t dim = factors.out[r].find(along.letter);
-        const auto [begin, end] = range(op.out[r].shape[dim]);
-        paste(part[r], op.out[r].shape, dim, begin, end, results[r]);
-      }
-    }
-  });
-  return results;
-}
-
-std::vector<Tensor> evaluate_node(const ir::OpInstance& op, std::span<const Tensor> inputs,
-                                  double flops, ThreadPool* pool) {
-  const bool is_large = pool != nullptr && pool->num_threads() > 1 && flops >= kLargeNode;
-  if (is_large && op.op->reference && op.op->shard && !op.out.empty()) {
-    const Factors factors = parse_factors(op.op->shard(op));
-    const Cut along = best_cut(op, factors);
-    if (along.units > 1) return in_blocks(op, inputs, factors, along, *pool);
-  }
-  return by_definition(op, inputs, Definition::reference, pool);
 }
 
 // Index of the node that reads a node's results last; one past the end for what is an output, and
@@ -154,16 +79,23 @@ std::vector<size_t> last_uses(const ir::Graph& graph) {
   return last;
 }
 
-}  // namespace
-
-std::vector<Tensor> evaluate_op(const ir::OpInstance& op, std::span<const Tensor> inputs,
-                                Definition definition) {
-  return by_definition(op, inputs, definition, nullptr);
+// For each operand, the first one that is the same value.
+std::vector<size_t> first_places(const std::vector<ir::ValueId>& operands) {
+  std::vector<size_t> first;
+  for (const ir::ValueId id : operands)
+    first.push_back(static_cast<size_t>(std::ranges::find(operands, id) - operands.begin()));
+  return first;
 }
 
-std::map<std::string, Tensor> evaluate(const ir::Graph& graph,
-                                       const std::map<std::string, Tensor>& inputs,
-                                       ThreadPool* pool) {
+// Whether a later output has the same value: only the last one can take it.
+bool is_named_again(const ir::Graph& graph, size_t output) {
+  const std::span outputs(graph.outputs());
+  return std::ranges::count(outputs.subspan(output + 1), outputs[output].value,
+                            &ir::GraphOutput::value) > 0;
+}
+
+std::map<std::string, Tensor> evaluate_nodes(const ir::Graph& graph, const Take& take,
+                                             ThreadPool* pool) {
   const std::vector<ir::Node>& nodes = graph.nodes();
   const std::vector<size_t> last = last_uses(graph);
   std::vector<std::vector<Tensor>> results(nodes.size());
@@ -173,70 +105,103 @@ std::map<std::string, Tensor> evaluate(const ir::Graph& graph,
   for (size_t i = 0; i < nodes.size(); ++i) {
     const ir::Node& node = nodes[i];
     if (node.op == &ir::kInput) {
-      const std::string& name = node.attrs.str("name");
-      const auto given = inputs.find(name);
-      if (given == inputs.end()) throw Error("evaluate: input '{}' is not given", name);
-      const int64_t count = num_elements(node.outputs[0].shape);
-      if (static_cast<int64_t>(given->second.size()) != count) {
-        throw Error("evaluate: input '{}' is {}, got {} elements", name, to_string(node.outputs[0]),
-                    given->second.size());
-      }
-      results[i] = {given->second};
+      results[i].push_back(take(node));
       continue;
     }
     // Operands are lent to the node and given back: copies would double the memory.
+    const std::vector<size_t> first = first_places(node.inputs);
     std::vector<ir::Type> in_types;
-    std::vector<Tensor> operands;
-    const auto lent = [&](size_t k) {
-      return std::find(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(k),
-                       node.inputs[k]) == node.inputs.begin() + static_cast<std::ptrdiff_t>(k);
-    };
+    std::vector<Tensor> operands(node.inputs.size());
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       in_types.push_back(graph.type(node.inputs[k]));
-      const auto before = std::ranges::find(node.inputs, node.inputs[k]) - node.inputs.begin();
-      if (lent(k))
-        operands.push_back(std::move(result(node.inputs[k])));
+      if (first[k] == k)
+        operands[k] = std::move(result(node.inputs[k]));
       else
-        operands.push_back(operands[static_cast<size_t>(before)]);
+        operands[k] = operands[first[k]];
     }
     const ir::OpInstance op{node.op, in_types, node.outputs, &node.attrs};
     const double flops = pool == nullptr ? 0 : cost_of(op, {&graph, &node}).flops;
     results[i] = evaluate_node(op, operands, flops, pool);
     for (size_t k = 0; k < node.inputs.size(); ++k)
-      if (lent(k)) result(node.inputs[k]) = std::move(operands[k]);
+      if (first[k] == k) result(node.inputs[k]) = std::move(operands[k]);
     for (const ir::ValueId id : node.inputs)
       if (last[static_cast<size_t>(id.node)] == i) results[static_cast<size_t>(id.node)].clear();
   }
   std::map<std::string, Tensor> outputs;
-  for (const ir::GraphOutput& out : graph.outputs()) outputs[out.name] = result(out.value);
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ir::GraphOutput& out = graph.outputs()[i];
+    if (is_named_again(graph, i))
+      outputs[out.name] = result(out.value);
+    else
+      outputs[out.name] = std::move(result(out.value));
+  }
   return outputs;
 }
 
-EvaluationCost evaluation_cost(const ir::Graph& graph) {
+// What evaluate_node() takes beside operands and results.
+double bytes_beside(const ir::OpInstance& op, double flops, int threads) {
+  if (is_decomposed(*op.op, Definition::reference))
+    return evaluation_cost(decomposition_of(op), threads).bytes - f64_bytes(op.in) -
+           f64_bytes(op.out);
+  const auto blocks = cut_into_blocks(op, flops, threads);
+  return blocks ? bytes_of_copies(*blocks, threads) : 0;
+}
+
+}  // namespace
+
+std::vector<Tensor> evaluate_op(const ir::OpInstance& op, std::span<const Tensor> inputs,
+                                Definition definition) {
+  if (!is_decomposed(*op.op, definition)) return by_reference(op, inputs);
+  std::vector<Tensor> own(inputs.begin(), inputs.end());
+  return by_decomposition(op, own, nullptr);
+}
+
+std::map<std::string, Tensor> evaluate(const ir::Graph& graph,
+                                       const std::map<std::string, Tensor>& inputs,
+                                       ThreadPool* pool) {
+  const auto take = [&](const ir::Node& input) {
+    const std::string& name = input.attrs.str("name");
+    const auto given = inputs.find(name);
+    if (given == inputs.end()) throw Error("evaluate: input '{}' is not given", name);
+    if (static_cast<int64_t>(given->second.size()) != num_elements(input.outputs[0].shape))
+      throw Error("evaluate: input '{}' is {}, got {} elements", name, to_string(input.outputs[0]),
+                  given->second.size());
+    return given->second;
+  };
+  return evaluate_nodes(graph, take, pool);
+}
+
+EvaluationCost evaluation_cost(const ir::Graph& graph, int threads) {
   const std::vector<ir::Node>& nodes = graph.nodes();
   const std::vector<size_t> last = last_uses(graph);
-  const auto bytes_of = [&](const ir::Node& node) {
-    double bytes = 0;
-    for (const ir::Type& type : node.outputs)
-      bytes += static_cast<double>(sizeof(double)) * static_cast<double>(num_elements(type.shape));
-    return bytes;
-  };
   EvaluationCost cost;
   double alive = 0;
+  const auto hold = [&](double beside) { cost.bytes = std::max(cost.bytes, alive + beside); };
   for (size_t i = 0; i < nodes.size(); ++i) {
     const ir::Node& node = nodes[i];
-    alive += bytes_of(node);
-    cost.bytes = std::max(cost.bytes, alive);
-    if (node.op == &ir::kInput) continue;
-    std::vector<ir::Type> in;
-    std::set<int32_t> ended;
-    for (const ir::ValueId id : node.inputs) {
-      in.push_back(graph.type(id));
-      if (last[static_cast<size_t>(id.node)] == i) ended.insert(id.node);
+    alive += f64_bytes(node.outputs);
+    if (node.op == &ir::kInput) {
+      hold(0);
+      continue;
     }
-    cost.flops += cost_of({node.op, in, node.outputs, &node.attrs}, {&graph, &node}).flops;
-    for (const int32_t each : ended) alive -= bytes_of(nodes[static_cast<size_t>(each)]);
+    const std::vector<size_t> first = first_places(node.inputs);
+    std::vector<ir::Type> in;
+    double repeated = 0;
+    std::set<int32_t> ended;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      in.push_back(graph.type(node.inputs[k]));
+      if (first[k] != k) repeated += f64_bytes({&in.back(), 1});
+      if (last[static_cast<size_t>(node.inputs[k].node)] == i) ended.insert(node.inputs[k].node);
+    }
+    const ir::OpInstance op{node.op, in, node.outputs, &node.attrs};
+    const double flops = cost_of(op, {&graph, &node}).flops;
+    cost.flops += flops;
+    hold(repeated + bytes_beside(op, flops, threads));
+    for (const int32_t each : ended) alive -= f64_bytes(nodes[static_cast<size_t>(each)].outputs);
   }
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    if (is_named_again(graph, i)) alive += f64_bytes({&graph.type(graph.outputs()[i].value), 1});
+  hold(0);
   return cost;
 }
 

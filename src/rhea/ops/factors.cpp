@@ -1,19 +1,38 @@
 #include "rhea/ops/factors.h"
 
 #include <algorithm>
+#include <variant>
 
 namespace rhea::ops {
 namespace {
 
 // Blocks of a row-major tensor that lie together when `dim` is cut.
-struct Rows {
+struct Runs {
   int64_t outer = 1, inner = 1;
 };
-Rows rows_of(const ir::Shape& shape, size_t dim) {
-  Rows rows;
+Runs runs_of(const ir::Shape& shape, size_t dim) {
+  Runs runs;
   for (size_t d = 0; d < shape.size(); ++d)
-    (d < dim ? rows.outer : rows.inner) *= d == dim ? 1 : shape[d];
-  return rows;
+    (d < dim ? runs.outer : runs.inner) *= d == dim ? 1 : shape[d];
+  return runs;
+}
+
+ir::Attrs make_local(const ir::Attrs& attrs, const ir::Shape& whole, const ir::Shape& local) {
+  ir::Attrs made = attrs;
+  const auto says = [&](std::string_view name, const ir::Attr& value) {
+    const ir::Attr* attr = attrs.find(name);
+    return attr != nullptr && *attr == value;
+  };
+  if (!whole.empty() && says("rows", whole[0])) made.set("rows", local[0]);
+  if (says("shape", whole)) made.set("shape", local);
+  const ir::Attr* limits = attrs.find("limit");
+  const auto* limit = limits == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(limits);
+  if (limit != nullptr && limit->size() == whole.size()) {
+    std::vector<int64_t> moved = *limit;
+    for (size_t d = 0; d < local.size(); ++d) moved[d] += local[d] - whole[d];
+    made.set("limit", moved);
+  }
+  return made;
 }
 
 }  // namespace
@@ -49,35 +68,40 @@ bool fits(const Factors& factors, std::span<const ir::Type> in, std::span<const 
 }
 
 Tensor cut(const Tensor& x, const ir::Shape& shape, size_t dim, int64_t begin, int64_t end) {
-  const Rows rows = rows_of(shape, dim);
+  const Runs runs = runs_of(shape, dim);
   Tensor part;
-  part.reserve(static_cast<size_t>(rows.outer * (end - begin) * rows.inner));
-  for (int64_t o = 0; o < rows.outer; ++o) {
-    const auto row = x.begin() + (o * shape[dim] + begin) * rows.inner;
-    part.insert(part.end(), row, row + (end - begin) * rows.inner);
+  part.reserve(static_cast<size_t>(runs.outer * (end - begin) * runs.inner));
+  for (int64_t o = 0; o < runs.outer; ++o) {
+    const auto run = x.begin() + (o * shape[dim] + begin) * runs.inner;
+    part.insert(part.end(), run, run + (end - begin) * runs.inner);
   }
   return part;
 }
 
 void paste(const Tensor& part, const ir::Shape& shape, size_t dim, int64_t begin, int64_t end,
            Tensor& into) {
-  const Rows rows = rows_of(shape, dim);
-  const int64_t count = (end - begin) * rows.inner;
-  for (int64_t o = 0; o < rows.outer; ++o)
+  const Runs runs = runs_of(shape, dim);
+  const int64_t count = (end - begin) * runs.inner;
+  for (int64_t o = 0; o < runs.outer; ++o)
     std::copy_n(part.begin() + o * count, count,
-                into.begin() + (o * shape[dim] + begin) * rows.inner);
+                into.begin() + (o * shape[dim] + begin) * runs.inner);
 }
 
-ir::Attrs make_local(const ir::Attrs& attrs, const ir::Shape& whole, const ir::Shape& local) {
-  ir::Attrs made = attrs;
-  if (attrs.has("rows")) made.set("rows", local[0]);
-  if (attrs.has("shape")) made.set("shape", local);
-  if (attrs.has("limit")) {
-    std::vector<int64_t> limit = attrs.list("limit");
-    for (size_t d = 0; d < local.size(); ++d) limit[d] += local[d] - whole[d];
-    made.set("limit", limit);
-  }
-  return made;
+NodePart part_along(const ir::OpInstance& op, const Factors& factors, char letter,
+                    const std::function<DimRange(int64_t size)>& range) {
+  NodePart part{{op.in.begin(), op.in.end()}, {op.out.begin(), op.out.end()}, *op.attrs};
+  const auto shrink = [&](const std::vector<std::string>& letters, std::vector<ir::Type>& types) {
+    for (size_t i = 0; i < types.size(); ++i)
+      for (size_t d = 0; d < letters[i].size(); ++d) {
+        if (letters[i][d] != letter) continue;
+        const auto [begin, end] = range(types[i].shape[d]);
+        types[i].shape[d] = end - begin;
+      }
+  };
+  shrink(factors.in, part.in);
+  shrink(factors.out, part.out);
+  if (!part.out.empty()) part.attrs = make_local(*op.attrs, op.out[0].shape, part.out[0].shape);
+  return part;
 }
 
 }  // namespace rhea::ops

@@ -1,5 +1,6 @@
 // The shard cell of a row read as letters, and cutting an op along one of them.
 #pragma once
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -25,8 +26,19 @@ Tensor cut(const Tensor& x, const ir::Shape& shape, size_t dim, int64_t begin, i
 void paste(const Tensor& part, const ir::Shape& shape, size_t dim, int64_t begin, int64_t end,
            Tensor& into);
 
-// Attributes that say the shape of the result (ops of ops/shape, the gradient of embedding) become
-// those of a part whose first result has shape `local` instead of `whole`.
-ir::Attrs make_local(const ir::Attrs& attrs, const ir::Shape& whole, const ir::Shape& local);
+// What a part has of a dim.
+struct DimRange {
+  int64_t begin = 0, end = 0;
+};
+// Types and attributes of a part of a node. Only infer says whether there is such a part: an
+// attribute of a row from outside may repeat a size.
+struct NodePart {
+  std::vector<ir::Type> in, out;
+  ir::Attrs attrs;
+};
+// The part that has range(size) of every dim with that letter. Attributes that say the shape of
+// the result (ops of ops/shape, the gradient of embedding) become those of the part.
+NodePart part_along(const ir::OpInstance& op, const Factors& factors, char letter,
+                    const std::function<DimRange(int64_t size)>& range);
 
 }  // namespace rhea::ops

@@ -17,10 +17,8 @@ using ir::num_elements;
 using ir::Type;
 using Dims = std::vector<std::string>;  // per tensor, one letter a dim
 
-// One half of a case along `letter`; attributes that repeat the result's shape become local.
-struct Half {
-  std::vector<Type> in, out;
-  ir::Attrs attrs;
+// One half of a case along a letter.
+struct Half : NodePart {
   std::vector<Tensor> results;
   double flops = 0;
 };
@@ -28,27 +26,20 @@ struct Half {
 // Empty where the types of the half are not what the letters say.
 std::optional<Half> run_half(const ContractCase& c, const Factors& factors, char letter,
                              bool second, Findings& f) {
-  Half half{c.in, c.out, c.attrs, {}, 0};
-  std::vector<Tensor> inputs = c.inputs;
   const auto range = [&](int64_t size) {
-    return second ? std::pair(size / 2, size) : std::pair(int64_t{0}, size / 2);
+    return second ? DimRange{size / 2, size} : DimRange{0, size / 2};
   };
+  Half half{part_along(c.instance(), factors, letter, range), {}, 0};
+  std::vector<Tensor> inputs = c.inputs;
   for (size_t i = 0; i < c.in.size(); ++i) {
+    Shape shape = c.in[i].shape;
     for (size_t d = 0; d < factors.in[i].size(); ++d) {
       if (factors.in[i][d] != letter) continue;
-      const auto [begin, end] = range(half.in[i].shape[d]);
-      inputs[i] = cut(inputs[i], half.in[i].shape, d, begin, end);
-      half.in[i].shape[d] = end - begin;
+      const auto [begin, end] = range(shape[d]);
+      inputs[i] = cut(inputs[i], shape, d, begin, end);
+      shape[d] = end - begin;
     }
   }
-  for (size_t r = 0; r < c.out.size(); ++r) {
-    for (size_t d = 0; d < factors.out[r].size(); ++d) {
-      if (factors.out[r][d] != letter) continue;
-      const auto [begin, end] = range(half.out[r].shape[d]);
-      half.out[r].shape[d] = end - begin;
-    }
-  }
-  if (!half.out.empty()) half.attrs = make_local(c.attrs, c.out[0].shape, half.out[0].shape);
   const std::vector<Type> inferred = c.op->infer(half.in, half.attrs);
   if (!f.expect(inferred == half.out, "infer gives other types for a half than its letters say"))
     return {};
