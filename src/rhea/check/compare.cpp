@@ -16,7 +16,9 @@
 namespace rhea::check {
 namespace {
 
-constexpr double kShareOfMemory = 0.5;  // of what is free, for the reference
+// Of what is free, for the tensors of the reference. The rest is for what its rows take for
+// themselves and for the parts of gradients.
+constexpr double kShareOfMemory = 0.5;
 constexpr int kRepeats = 3;
 // A gradient in which larger terms cancel (of queries with a single key) keeps their rounding: this
 // share of the largest gradient of the part is no fault.
@@ -74,18 +76,20 @@ class Run {
   std::vector<ops::Memory> in_, out_;
 };
 
-// Why the definition of a graph is not evaluated; "" where it is.
-std::string too_large(const ir::Graph& graph, double max_flops) {
+// Says in `answer` why the definition of a graph is not evaluated, or that it is.
+void decide_on_reference(const ir::Graph& graph, double max_flops, int threads, Answer& answer) {
   constexpr double kGiga = 1e9, kGiB = 1 << 30;
-  const ops::EvaluationCost cost = ops::evaluation_cost(graph);
-  if (cost.flops > max_flops)
-    return fmt::format("it takes {:.3g} GFLOP, more than the {:.3g} of {}", cost.flops / kGiga,
-                       max_flops / kGiga, kReferenceOption);
+  const ops::EvaluationCost cost = ops::evaluation_cost(graph, threads);
   const MachineMemory memory = machine_memory();
-  if (cost.bytes > kShareOfMemory * static_cast<double>(memory.available))
-    return fmt::format("it takes {:.3g} GiB of memory, more than half of what is free ({})",
-                       cost.bytes / kGiB, memory.bound);
-  return "";
+  answer.too_many_flops = cost.flops > max_flops;
+  if (answer.too_many_flops)
+    answer.no_reference = fmt::format("it takes {:.3g} GFLOP, more than the {:.3g} of {}",
+                                      cost.flops / kGiga, max_flops / kGiga, kReferenceOption);
+  else if (cost.bytes > kShareOfMemory * static_cast<double>(memory.available))
+    answer.no_reference =
+        fmt::format("it takes {:.3g} GiB of memory, more than half of what is free ({})",
+                    cost.bytes / kGiB, memory.bound);
+  answer.has_reference = answer.no_reference.empty();
 }
 
 // Every tensor by the name under which the two sides compare: results and gradients of inputs by
@@ -170,8 +174,8 @@ Answer compare(const Question& question, ThreadPool& pool) {
   const auto stock = by_name(question.stock, stock_run.results());
   const auto other = by_name(question.other, first);
   answer.other_kernels = other_run.kernels();
-  answer.no_reference = too_large(question.stock.graph, question.max_reference_flops);
-  answer.has_reference = answer.no_reference.empty();
+  decide_on_reference(question.stock.graph, question.max_reference_flops, pool.num_threads(),
+                      answer);
   std::map<std::string, Named> reference;
   if (answer.has_reference)
     reference =

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <sstream>
 
 #include "rhea/check/part.h"
+#include "rhea/check/report.h"
 #include "rhea/check/values.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/row.h"
@@ -101,7 +103,26 @@ TEST(Compare, AboveItsBoundTheReferenceIsLeftOutAndTheReasonTold) {
   EXPECT_FALSE(answer.tensors.at(0).other_error.has_value());
   EXPECT_THAT(answer.no_reference,
               HasSubstr("GFLOP, more than the 1e-08 of --max_reference_gflop"));
+  EXPECT_TRUE(answer.too_many_flops);
   EXPECT_FALSE(answer.good()) << "stock stands for it";
+}
+
+// No option adds memory.
+TEST(Report, OnlyABoundOfFlopsIsToldHowToRaise) {
+  const auto summary = [](bool too_many_flops) {
+    std::ostringstream out;
+    Report report(out);
+    report.subject("kernels for mine");
+    const Answer answer{.no_reference = "it is too large", .too_many_flops = too_many_flops};
+    report.answer("f32", {}, answer);
+    report.end_subject();
+    EXPECT_TRUE(report.finish());
+    return out.str();
+  };
+  EXPECT_THAT(summary(true),
+              HasSubstr("1 of 1 comparisons (--max_reference_gflop raises the bound): kernels"));
+  EXPECT_THAT(summary(false), testing::AllOf(HasSubstr("1 of 1 comparisons: kernels for mine"),
+                                             testing::Not(HasSubstr("raises"))));
 }
 
 TEST(Compare, AWrongForwardIsSeenEverywhere) {

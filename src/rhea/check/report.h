@@ -33,7 +33,7 @@ class Report {
   std::ostream& out_;
   std::string subject_;
   // Of the subject. A pass without the f64 reference is one with a reservation.
-  size_t faults_ = 0, answers_ = 0, without_reference_ = 0;
+  size_t faults_ = 0, answers_ = 0, without_reference_ = 0, too_many_flops_ = 0;
   bool not_checked_ = false, comparable_ = true;
   size_t passed_ = 0, without_counterpart_ = 0;
   std::vector<std::string> reserved_;
