@@ -38,12 +38,13 @@ std::optional<std::string> load(const std::string& module) {
   return plugin::load_module(*file).file.string();
 }
 
-// The head of a model that multiplies with its embedding's matrix instead.
+// The head of a model that multiplies with its embedding's matrix instead; a bias or an adapter of
+// the head is used all the same.
 std::string unused(const nn::Decoder::Config* model, const Config& node) {
   if (model == nullptr || !model->tie_word_embeddings || &node != model->lm_head.get()) return "";
+  if (model->lm_head->bias || !model->has_plain_head()) return "";
   return "its head is the embedding's matrix (tie_word_embeddings); override the embedding, or "
-         "train "
-         "a model whose head is its own";
+         "train a model whose head is its own";
 }
 
 }  // namespace

@@ -299,7 +299,8 @@ RHEA_PLUGIN(p) {
 }
 
 TEST_F(Load, ATiedHeadIsNoLinearOfTheModel) {
-  write("tied.cpp", R"(#include "rhea/models/qwen3/qwen3.h"
+  write("tied.cpp", R"(#include "rhea/config/derive.h"
+#include "rhea/models/qwen3/qwen3.h"
 #include "rhea/plugin/plugin.h"
 using Linear = rhea::nn::Linear::Config;
 rhea::TrainerConfig tied() {
@@ -308,14 +309,25 @@ rhea::TrainerConfig tied() {
   return c;
 }
 RHEA_CONFIG(tied)
+rhea::TrainerConfig biased() {
+  rhea::TrainerConfig c = tied();
+  c.model_spec.model.as<rhea::nn::Decoder::Config>()->lm_head->bias = true;
+  return c;
+}
+RHEA_CONFIG(biased)
+struct Own {
+  struct Config : Linear {};
+};
 RHEA_PLUGIN(p) {
   const auto same = [](const Linear& stock) { return stock; };
   p.override<Linear>("all_linear", {}, same);
   p.override<Linear>("head", {.fqns = {"lm_head"}}, same);
+  p.override<Linear>("own_head", {.fqns = {"lm_head"}},
+                     [](const Linear& stock) { return rhea::derive<Own::Config>(stock); });
 }
 )");
-  const auto plan = [&](const std::string& name) {
-    return rhea({"plan", "--module", "tied.cpp", "--config", "tied", "--training.seq_len", "64",
+  const auto plan = [&](const std::string& name, const std::string& config = "tied") {
+    return rhea({"plan", "--module", "tied.cpp", "--config", config, "--training.seq_len", "64",
                  "--override.imports", "tied.cpp:" + name});
   };
   const std::string reason =
@@ -332,6 +344,16 @@ RHEA_PLUGIN(p) {
   const Ended head = plan("head");
   EXPECT_EQ(head.code, 2);
   EXPECT_THAT(head.output, HasSubstr("Override 'head' replaces " + with("")));
+
+  // The bias of the head is used all the same; a forward of its own would not be.
+  const Ended biased = plan("head", "biased");
+  EXPECT_EQ(biased.code, 0) << biased.output;
+  EXPECT_THAT(biased.output, HasSubstr("Applied 1 override(s)"));
+  const Ended own = plan("own_head", "biased");
+  EXPECT_EQ(own.code, 2);
+  EXPECT_THAT(own.output,
+              HasSubstr("Override 'own_head' makes model_spec.model.lm_head a Own.Config, but this "
+                        "model multiplies with the embedding's matrix (tie_word_embeddings)"));
 }
 
 TEST_F(Load, WithoutACompilerALibraryIsSuggested) {

@@ -164,13 +164,15 @@ Value plain_head_weight(Trace& trace, const Decoder::Config& model) {
   const auto& replaced = model.lm_head->replaced;
   const Linear::Config& base = model.lm_head->base_layer();
   const bool is_plain = typeid(base) == typeid(Linear::Config);
-  if (!replaced) return is_plain || model.tie_word_embeddings ? model.head_weight(trace) : Value();
-  if (model.tie_word_embeddings)
+  if (!model.tie_word_embeddings) return is_plain && !replaced ? model.head_weight(trace) : Value();
+  // A forward of its own would not be called.
+  if (replaced && !is_plain)
     throw Error(
-        "Override '{}' replaces {}, which this model does not use: its head is the embedding's "
-        "matrix (tie_word_embeddings)",
-        replaced->by, replaced->path);
-  return {};
+        "Override '{}' makes {} a {}, but this model multiplies with the embedding's matrix "
+        "(tie_word_embeddings) and takes only bias and adapter from there; make it a Linear.Config "
+        "or an adapter around one, or leave it out by fqns and override the embedding",
+        replaced->by, replaced->path, type_name(base));
+  return model.head_weight(trace);
 }
 
 // The scale of the logits comes before the product, on h: the same function, and the loss stays one

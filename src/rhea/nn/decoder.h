@@ -88,7 +88,7 @@ struct Decoder {
 // whole logits. Other losses: nn/losses.h.
 Value language_model_loss(Trace& trace, const Decoder::Config& model, int64_t num_chunks);
 // The head's weight; no value where the head is no plain layer or from outside: it makes the logits
-// itself.
+// itself. Throws Error where an override gave a tied model a head that is no plain layer.
 Value plain_head_weight(Trace& trace, const Decoder::Config& model);
 // What the head adds to its product, f32 [V]; none where it has no bias. The head's scope must be
 // open.
