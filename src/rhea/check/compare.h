@@ -49,7 +49,7 @@ struct Answer {
   UlpHistogram ulps;                // other against stock
   std::vector<std::string> faults;  // besides those of tensors: other names or types, other bits
   bool has_reference = false;
-  std::string no_reference;  // why: "it takes 250 GFLOP, more than the 200 of ..."
+  std::string no_reference;  // why: "it takes 300 GFLOP, more than the 250 of ..."
   // It is the flops, whose bound the user sets; else the memory.
   bool too_many_flops = false;
   double stock_seconds = 0, other_seconds = 0;  // timed questions only

@@ -52,7 +52,7 @@ int cmd_check(Args args) {
   if (print_run_help(
           args,
           "usage: rhea check --module M --config F --override.imports my_kernels.cpp "
-          "[--max_reference_gflop 200] [--section.option value ...]\n\n"
+          "[--max_reference_gflop 250] [--section.option value ...]\n\n"
           "Compares what comes from outside with what it replaces, before anyone trains with it:\n"
           "  each node that an override replaced: results and gradients of inputs and parameters;\n"
           "  each op of the run for which a kernel was added: with the kernel and without it;\n"
