@@ -27,8 +27,9 @@ void write_adapters(const ConvertOptions& options, const std::filesystem::path& 
   // Of the weights it takes no more than names and shapes.
   for (const auto& [name, stored] : reader.manifest().tensors)
     if (!checkpoint::is_adapter(name)) all.push_back({name, stored.dtype, stored.shape, nullptr});
-  std::filesystem::path base = options.hf_assets_path.empty() ? files.base : options.hf_assets_path;
-  if (!base.empty()) base = std::filesystem::absolute(base).lexically_normal();
+  std::filesystem::path base = files.base;
+  if (!options.hf_assets_path.empty())
+    base = std::filesystem::absolute(options.hf_assets_path).lexically_normal();
   checkpoint::export_adapters(to, all, key_map, base.string(), dtype);
   log::info("convert", "Wrote {} adapters to {}.", key_map.adapters.size(), to.string());
 }

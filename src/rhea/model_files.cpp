@@ -10,6 +10,7 @@
 #include "rhea/base/json.h"
 #include "rhea/base/mapped_file.h"
 #include "rhea/base/output_file.h"
+#include "rhea/components/checkpoint/base_model.h"
 #include "rhea/components/checkpoint/manifest.h"
 #include "rhea/components/checkpoint/peft.h"
 #include "rhea/components/checkpoint/step_folder.h"
@@ -50,13 +51,7 @@ ModelFolder native_checkpoint(const fs::path& folder) {
   const std::string own = text("/tokenizer/path");
   found.assets = text("/hf_assets_path");
   found.tokenizer = own.empty() ? found.assets : fs::path(own);
-  if (run.value(json::json_pointer("/checkpoint/initial_load_in_hf"), false)) {
-    const json path = run.value(json::json_pointer("/checkpoint/initial_load_path"), json());
-    const fs::path named = path.is_string() ? path.get<std::string>() : "";
-    // Adapters alone have their base in hf_assets_path.
-    const bool is_base = !named.empty() && !checkpoint::is_peft_folder(named);
-    found.base = is_base ? named : found.assets;
-  }
+  found.base = checkpoint::recorded_base_model(state);
   return found;
 }
 

@@ -16,7 +16,8 @@ struct ModelFolder {
   std::string family;       // of a native checkpoint: whose names its tensors have
   std::filesystem::path tokenizer;
   std::filesystem::path assets;  // where the files beside the weights are, generation_config.json
-  // Of a native checkpoint: the published folder that its run began with, empty: none.
+  // Of a native checkpoint: the published folder that its weights were taken from, as the run that
+  // did so names it; it may be gone. Empty: none.
   std::filesystem::path base = {};
 };
 

@@ -1,6 +1,7 @@
 // A fused parameter is saved as its parts.
 #include "rhea/trainer_state.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/error.h"
@@ -22,6 +23,14 @@ void add_model(StockTensors& tensors, const train_step::TrainStep& step) {
     tensors.add(step.graphs().frozen[i], step.frozen()[i].type.dtype, step.frozen()[i].data);
   for (size_t i = 0; i < step.graphs().constants.size(); ++i)
     tensors.add(step.graphs().constants[i], DType::f32, step.constants()[i].data);
+}
+
+// The config as a checkpoint records it: the folders by which generate, score and convert find what
+// lies beside the weights are the same from every working folder.
+std::string config_text(TrainerConfig config) {
+  for (std::string* path : {&config.hf_assets_path, &config.tokenizer.path})
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+  return config::to_json(config, -1);
 }
 
 }  // namespace
@@ -59,7 +68,7 @@ checkpoint::StateMap state_map(const TrainState& state, const std::string& loade
       {"optimizer", json{{"step", state.optimizer_step}}.dump()},
       {"dataloader", loader_state},
       {"rng", json{{"seed", state.seed.value_or(0)}}.dump()},
-      {"config", config::to_json(config, -1)},
+      {"config", config_text(config)},
       {"overrides", json(config.override.active).dump()},
       {"converters", json(models::describe_converters(config.model_spec)).dump()},
       {"hf_config", hf_config_json},

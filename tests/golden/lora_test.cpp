@@ -15,6 +15,7 @@
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/convert.h"
 #include "rhea/inspect.h"
+#include "rhea/model_files.h"
 #include "rhea/published_model.h"
 #include "rhea/score.h"
 #include "tests/support/error_of.h"
@@ -46,6 +47,20 @@ void expect_near(const std::vector<float>& found, const std::vector<float>& expe
   EXPECT_LE(worst, tolerance) << what;
 }
 
+// The working folder while it lives.
+class WorkingFolder {
+ public:
+  explicit WorkingFolder(const fs::path& folder) : before_(fs::current_path()) {
+    fs::current_path(folder);
+  }
+  ~WorkingFolder() { fs::current_path(before_); }
+  WorkingFolder(const WorkingFolder&) = delete;
+  WorkingFolder& operator=(const WorkingFolder&) = delete;
+
+ private:
+  fs::path before_;
+};
+
 class Lora : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -74,6 +89,9 @@ class Lora : public testing::TestWithParam<std::string> {
         more);
   }
   fs::path dump(const char* name) const { return temp_.path() / name; }
+  static nlohmann::json base_of(const fs::path& adapters) {
+    return parse_json(read_file(adapters / "adapter_config.json")).at("base_model_name_or_path");
+  }
 
   const support::TempFolder temp_{"lora"};
   const fs::path model_ = kGolden / "models" / GetParam();
@@ -112,7 +130,7 @@ TEST_P(Lora, SixUpdatesOfPeftsAdaptersAndTheFolderThatItReads) {
        {"peft_type", "task_type", "r", "lora_alpha", "lora_dropout", "bias", "fan_in_fan_out",
         "use_rslora", "use_dora", "rank_pattern", "alpha_pattern"})
     EXPECT_EQ(config.at(field), peft.at(field)) << field;
-  EXPECT_EQ(config.at("base_model_name_or_path"), model_.string());
+  EXPECT_EQ(base_of(exported), model_.string());
   EXPECT_FALSE(fs::exists(exported / "model.safetensors"));
 
   // What was exported is where another run goes on.
@@ -189,9 +207,7 @@ TEST_P(Lora, OtherCommandsReadTheNativeCheckpoint) {
   convert({.from = native, .to = dump("merged")});
   convert({.from = native, .to = dump("alone"), .only_adapters = true});
   const File alone(dump("alone") / "adapter_model.safetensors");
-  EXPECT_EQ(
-      parse_json(read_file(dump("alone") / "adapter_config.json")).at("base_model_name_or_path"),
-      model_.string());
+  EXPECT_EQ(base_of(dump("alone")), model_.string());
   const File exported(dump("run") / "checkpoint/export/step-6/adapter_model.safetensors");
   ASSERT_EQ(alone.tensors().size(), exported.tensors().size());
   for (const auto& tensor : exported.tensors())
@@ -213,12 +229,59 @@ TEST_P(Lora, OtherCommandsReadTheNativeCheckpoint) {
 
   // In bf16, too, the sum is rounded, not its parts.
   const PublishedModel wide(native, &pool), narrow(native, &pool, DType::bf16);
+  ASSERT_EQ(narrow.tensors().size(), wide.tensors().size());
   for (size_t i = 0; i < wide.tensors().size(); ++i) {
-    const auto* sum = static_cast<const float*>(wide.tensors()[i].data);
-    const auto* rounded = static_cast<const bf16*>(narrow.tensors()[i].data);
-    for (int64_t k = 0; k < wide.tensors()[i].num_elements(); ++k)
-      ASSERT_EQ(rounded[k].bits, bf16(sum[k]).bits) << wide.tensors()[i].name << " " << k;
+    const auto &from = wide.tensors()[i], &to = narrow.tensors()[i];
+    ASSERT_EQ(to.name, from.name);
+    ASSERT_EQ(to.shape, from.shape) << to.name;
+    ASSERT_EQ(from.dtype, DType::f32) << to.name;
+    ASSERT_EQ(to.dtype, DType::bf16) << to.name;
+    const auto* sum = static_cast<const float*>(from.data);
+    const auto* rounded = static_cast<const bf16*>(to.data);
+    for (int64_t k = 0; k < from.num_elements(); ++k)
+      ASSERT_EQ(rounded[k].bits, bf16(sum[k]).bits) << to.name << " " << k;
   }
+}
+
+// Paths of a run begin at its own folder, not at that of the command that reads its checkpoint. The
+// adapters that it began with are no base model, also when their folder is gone, and a resumed run
+// names the model that the first one took.
+TEST_P(Lora, TheBaseModelIsTheSameFromEveryFolder) {
+  fs::copy(model_, dump("base"));
+  fs::copy(adapters_, dump("adapters"));
+  fs::create_directory(dump("elsewhere"));
+  std::ofstream(dump("base") / "generation_config.json") << R"({"temperature": 0.6})";
+  const Words relative = support::with_option(
+      words("lora", {"--checkpoint.initial_load_path=" + dump("adapters").string()}),
+      "--hf_assets_path=base");
+  const auto base_after = [&](int steps) {
+    {
+      const WorkingFolder at(temp_.path());
+      support::train(support::with_option(relative, fmt::format("--training.steps={}", steps)),
+                     dump("run"));
+    }
+    const WorkingFolder at(dump("elsewhere"));
+    const fs::path checkpoint = dump("run") / fmt::format("checkpoint/step-{}", steps);
+    EXPECT_EQ(base_of(dump("run") / fmt::format("checkpoint/export/step-{}", steps)),
+              dump("base").string());
+    EXPECT_EQ(find_model(checkpoint).assets, dump("base"));
+    const fs::path alone = temp_.path() / fmt::format("alone_{}", steps);
+    convert({.from = checkpoint, .to = alone, .only_adapters = true});
+    return base_of(alone);
+  };
+  EXPECT_EQ(base_after(1), dump("base").string());
+  // What the options of the second start name is not read: a checkpoint of the run is there.
+  fs::remove(dump("adapters") / "adapter_config.json");
+  fs::remove(dump("adapters") / "adapter_model.safetensors");
+  EXPECT_EQ(base_after(2), dump("base").string());
+  const WorkingFolder at(dump("elsewhere"));
+  convert({.from = dump("run") / "checkpoint/step-2", .to = dump("merged")});
+  EXPECT_EQ(read_file(dump("merged") / "generation_config.json"), R"({"temperature": 0.6})");
+  convert({.from = dump("run") / "checkpoint/step-2",
+           .to = dump("named"),
+           .hf_assets_path = "../base",
+           .only_adapters = true});
+  EXPECT_EQ(base_of(dump("named")), dump("base").string());
 }
 
 // A folder of PEFT with a base model at hand is a model for every command, by one conversion.

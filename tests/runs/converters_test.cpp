@@ -79,6 +79,17 @@ TEST_F(Converters, AdaptersOfARunWithoutPublishedWeightsNameNoBaseModel) {
                                  "--to=" + alone.string(), "--only_adapters"});
   ASSERT_EQ(converted.code, 0) << converted.output;
   EXPECT_THAT(read_file(alone / "adapter_config.json"), HasSubstr(expected));
+
+  // What the warning says to do.
+  EXPECT_THAT(converted.output, HasSubstr("--only_adapters --hf_assets_path BASE"));
+  const fs::path named = temp_.path() / "named";
+  const Outcome again =
+      run({"convert", "--from=" + (dump() / "checkpoint/step-1").string(), "--to=" + named.string(),
+           "--only_adapters", "--hf_assets_path=" + temp_.path().string()});
+  ASSERT_EQ(again.code, 0) << again.output;
+  EXPECT_THAT(again.output, Not(HasSubstr("names no base model")));
+  EXPECT_THAT(read_file(named / "adapter_config.json"),
+              HasSubstr("\"base_model_name_or_path\": \"" + temp_.path().string() + "\""));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "rhea/base/log.h"
 #include "rhea/components/checkpoint/adapters.h"
 #include "rhea/components/checkpoint/background_task.h"
+#include "rhea/components/checkpoint/base_model.h"
 #include "rhea/components/checkpoint/folder_claim.h"
 #include "rhea/components/checkpoint/peft.h"
 #include "rhea/components/checkpoint/source.h"
@@ -42,6 +43,11 @@ std::vector<NamedTensor> model_only(std::span<const NamedTensor> tensors) {
   return model;
 }
 
+bool has_adapters(const StepReader& reader) {
+  return std::ranges::any_of(reader.manifest().tensors,
+                             [](const auto& entry) { return is_adapter(entry.first); });
+}
+
 fs::path step_path(const fs::path& folder, int64_t step) {
   return folder / fmt::format("step-{}", step);
 }
@@ -55,6 +61,9 @@ struct Checkpointer::Impl {
   ThreadPool* pool = nullptr;
   fs::path folder;
   FolderClaim claim;
+  // The published folder that the weights were taken from, at the start of this run or before it,
+  // absolute; empty: none. hf_assets_path may hold a tokenizer only.
+  fs::path base_model;
   // Last step that this run wrote in full. The writer's while it works.
   int64_t saved_step = -1;
 
@@ -109,9 +118,7 @@ struct Checkpointer::Impl {
   static std::vector<std::string> leave_out_adapters(const StepReader& reader,
                                                      std::vector<NamedTensor>& targets) {
     std::vector<std::string> absent;
-    const auto& stored = reader.manifest().tensors;
-    if (std::ranges::any_of(stored, [](const auto& entry) { return is_adapter(entry.first); }))
-      return absent;
+    if (has_adapters(reader)) return absent;
     std::erase_if(targets, [&](const NamedTensor& target) {
       if (!is_adapter(target.name)) return false;
       absent.push_back(target.name);
@@ -123,9 +130,7 @@ struct Checkpointer::Impl {
 
   // Names of tensors alone would not say why a checkpoint does not fit.
   void require_same_adapters(const StepReader& reader, Loaded::Source source) const {
-    const auto& stored = reader.manifest().tensors;
-    const bool has =
-        std::ranges::any_of(stored, [](const auto& entry) { return is_adapter(entry.first); });
+    const bool has = has_adapters(reader);
     if (has && key_map.adapters.empty())
       throw Error(
           "{0} was saved with LoRA adapters, and the model of this run has none; give it the "
@@ -145,6 +150,9 @@ struct Checkpointer::Impl {
     const StepReader reader(path);
     log_taken(reader, only_model);
     require_same_adapters(reader, source);
+    // Weights of another run have moved, unless they lie frozen below adapters.
+    if (source == Loaded::Source::resumed || has_adapters(reader))
+      base_model = recorded_base_model(reader.manifest().state);
     const bool stored_full = reader.manifest().kind == Manifest::Kind::full;
     const bool with_optimizer = !only_model && stored_full && !excluded("optimizer");
     std::vector<NamedTensor> targets(tensors.begin(), tensors.end());
@@ -198,7 +206,9 @@ struct Checkpointer::Impl {
           "{} holds adapters alone; the weights of their base model are read from hf_assets_path, "
           "and {} holds none",
           path.string(), folders.hf_assets_path.string());
-    Loaded loaded = load_hf(only_adapters ? folders.hf_assets_path : path, tensors, initialise);
+    const fs::path& weights = only_adapters ? folders.hf_assets_path : path;
+    Loaded loaded = load_hf(weights, tensors, initialise);
+    base_model = fs::absolute(weights).lexically_normal();
     if (!only_adapters) {
       log_new_adapters(loaded.absent);
       return loaded;
@@ -345,11 +355,11 @@ struct Checkpointer::Impl {
       const DType dtype = parse_dtype(config.export_dtype);
       const std::vector<NamedTensor> model = model_only(tensors);
       if (config.last_save_in_hf && !key_map.adapters.empty() && !config.merge_adapters)
-        export_adapters(path, model, key_map, base_model(), dtype);
+        export_adapters(path, model, key_map, base_model.string(), dtype);
       else if (config.last_save_in_hf)
         export_hf(path, model, key_map,
                   {.folder = folders.hf_assets_path,
-                   .weights = initial_weights(),
+                   .weights = base_model,
                    .tokenizer = folders.tokenizer,
                    .config_json = folders.hf_config_json},
                   dtype);
@@ -362,21 +372,9 @@ struct Checkpointer::Impl {
     log::info(kLog, "Last step checkpoint completed in {:.2f}s", watch.seconds());
   }
 
-  // The published folder that initial_load_path names; empty where it names none, or adapters
-  // alone.
-  fs::path initial_weights() const {
-    const bool named = config.initial_load_in_hf && config.initial_load_path;
-    const fs::path path = named ? *config.initial_load_path : "";
-    return is_peft_folder(path) ? "" : path;
-  }
-
-  // What adapter_config.json calls the model that the adapters belong to: the folder that the run
-  // took published weights from. Empty where it took none; hf_assets_path may hold a tokenizer
-  // only.
-  std::string base_model() const {
-    if (!config.initial_load_in_hf) return "";
-    const fs::path path = initial_weights().empty() ? folders.hf_assets_path : initial_weights();
-    return fs::absolute(path).lexically_normal().string();
+  StateMap with_base_model(StateMap state) const {
+    record_base_model(state, base_model);
+    return state;
   }
 
   std::optional<fs::path> latest() const {
@@ -434,16 +432,17 @@ bool Checkpointer::save(int64_t step, std::span<const NamedTensor> tensors, cons
                         SaveReason reason) {
   if (!due(step, reason)) return false;
   impl_->writer.wait();
+  const StateMap whole = impl_->with_base_model(state);
   if (reason == SaveReason::last) {
-    impl_->save_last(step, tensors, state);
+    impl_->save_last(step, tensors, whole);
     return true;
   }
   if (impl_->saved_step == step) return true;
   if (reason == SaveReason::interval && impl_->asynchronous()) {
-    impl_->stage(step, tensors, state);
+    impl_->stage(step, tensors, whole);
     return true;
   }
-  return impl_->save_now(step, tensors, state);
+  return impl_->save_now(step, tensors, whole);
 }
 
 bool Checkpointer::lacks_last_weights(int64_t step) const {
@@ -458,7 +457,7 @@ bool Checkpointer::lacks_last_weights(int64_t step) const {
 void Checkpointer::save_seed(std::span<const NamedTensor> tensors, const StateMap& state) {
   const std::vector<NamedTensor> model = model_only(tensors);
   write_step(step_path(impl_->folder, 0),
-             {0, Manifest::Kind::model_only, model, state, std::nullopt});
+             {0, Manifest::Kind::model_only, model, impl_->with_base_model(state), std::nullopt});
   log::info(kLog, "Created seed checkpoint");
 }
 

@@ -38,7 +38,7 @@ struct NamedTensor {
 inline bool is_optimizer_state(std::string_view name) { return name.starts_with("optimizer."); }
 
 // State of other components as JSON texts, by the part that owns it: "train_state", "lr_scheduler",
-// "dataloader", "rng", "config", "overrides", "converters", "mesh", "versions".
+// "dataloader", "rng", "config", "overrides", "converters", "base_model", "mesh", "versions".
 using StateMap = std::map<std::string, std::string>;
 
 }  // namespace rhea::checkpoint

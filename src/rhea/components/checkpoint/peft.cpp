@@ -185,7 +185,10 @@ void export_adapters(const std::filesystem::path& path, std::span<const NamedTen
   if (base_model.empty())
     log::warning("checkpoint",
                  "{} names no base model: the weights below the adapters come from no published "
-                 "folder. Whoever loads them has to name the model that they were trained on",
+                 "folder. If a folder holds that model, write the adapters of the checkpoint again "
+                 "with its name, `rhea convert --from STEP --only_adapters --hf_assets_path BASE "
+                 "--to DIR`; `rhea convert --from STEP --to DIR` without --only_adapters gives the "
+                 "whole model",
                  (path / kAdapterConfigFile).string());
 }
 
