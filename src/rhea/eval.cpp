@@ -50,7 +50,8 @@ class Row {
         data = positions_.data();
       else if (input.name == nn::kLossScale)
         data = &scale_;
-      executable_->bind_input(input.name, data != nullptr ? data : model.data(input.name));
+      executable_->bind_input(
+          input.name, data != nullptr ? data : model.data(input.name, graph.type(input.value)));
     }
     executable_->bind_output("loss", &loss_);
   }

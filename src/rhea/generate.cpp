@@ -92,7 +92,8 @@ struct Generator::Impl {
     auto executable = exec::cpu::compile(graph, pool, arena, {.name = "generate"});
     if (!ropes) ropes.emplace(trace.rope_specs(), capacity);
     if (caches.empty()) place_caches(graph);
-    for (const auto& input : graph.inputs()) executable->bind_input(input.name, memory(input.name));
+    for (const auto& input : graph.inputs())
+      executable->bind_input(input.name, memory(input.name, graph.type(input.value)));
     executable->bind_output("logits", logits.data());
     return executable;
   }
@@ -113,13 +114,13 @@ struct Generator::Impl {
       caches[name] = static_cast<std::byte*>(cache_block.get()) + offset;
   }
 
-  const void* memory(const std::string& name) {
+  const void* memory(const std::string& name, const ir::Type& type) {
     if (name == nn::kTokens) return tokens.data();
     if (name == nn::kPositions) return positions.data();
     if (name == nn::kCacheStart) return &start;
     if (name == kRow) return row.data();
     if (const float* table = ropes->find(name)) return table;
-    return is_cache(name) ? caches.at(name) : static_cast<const void*>(model.data(name));
+    return is_cache(name) ? caches.at(name) : model.data(name, type);
   }
 
   // Logits of the last of `count` tokens at positions first, first + 1, ...

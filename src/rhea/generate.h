@@ -22,7 +22,8 @@ struct SamplingOptions {
 class Generator {
  public:
   // `capacity`: prompt and new tokens together. Throws Error where the model's positions do not
-  // reach so far, or int32 does not.
+  // reach so far, or int32 does not, and for a model that was not read as f32, in which it
+  // computes.
   Generator(const PublishedModel& model, int64_t capacity, ThreadPool& pool);
   ~Generator();
 

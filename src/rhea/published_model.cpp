@@ -38,8 +38,12 @@ void read_tensor(const checkpoint::StepReader& reader, const std::string& native
   const DType dtype = targets.front()->dtype;
   const auto read = [&](const NamedTensor& tensor) {
     const auto adapter = adapters.of_weight(native);
-    if (!adapter) return reader.read(tensor);
-    // The sum is rounded once.
+    if (!adapter || dtype == DType::f32) {
+      reader.read(tensor);
+      if (adapter) checkpoint::merge_adapter(*adapter, tensor);
+      return;
+    }
+    // The sum is made in f32 and rounded once.
     NamedTensor sum{native, DType::f32, shape};
     std::vector<std::byte> bytes(static_cast<size_t>(sum.num_bytes()));
     sum.data = bytes.data();
@@ -150,13 +154,6 @@ PublishedModel::PublishedModel(const std::filesystem::path& folder, ThreadPool* 
     import_native(files_, decoder_, memory_.tensors(), pool);
   else
     checkpoint::import_hf(folder, published_key_map(decoder_), memory_.tensors(), {.pool = pool});
-}
-
-void* PublishedModel::data(const std::string& fqn) const {
-  for (size_t i = 0; i < parameters().size(); ++i) {
-    if (parameters()[i].fqn == fqn) return data(i);
-  }
-  throw Error("the model has no parameter {}", fqn);
 }
 
 void PublishedModel::require_memory_of(const ir::Graph& graph, const ThreadPool& pool,

@@ -18,8 +18,8 @@ class ThreadPool;
 class PublishedModel {
  public:
   // Reads the config and the weights of `folder`, Hugging Face files or a checkpoint of rhea train,
-  // as `dtype` under Hugging Face's names, several tensors at once with a pool. Throws Error naming
-  // the file and what is wrong with it.
+  // as `dtype` (constants are f32 always) under Hugging Face's names, several tensors at once with
+  // a pool. Throws Error naming the file and what is wrong with it.
   explicit PublishedModel(const std::filesystem::path& folder, ThreadPool* pool = nullptr,
                           DType dtype = DType::f32);
 
@@ -27,9 +27,11 @@ class PublishedModel {
   const models::hf::PublishedConfig& published() const { return published_; }
   const nn::Decoder::Config& decoder() const { return decoder_; }
   const std::vector<nn::Parameter>& parameters() const { return memory_.parameters(); }
-  // Of parameters()[i].
-  void* data(size_t i) const { return memory_.data(i); }
-  void* data(const std::string& fqn) const;
+  // The parameter `fqn`, for an input of a graph; throws as ParameterMemory::data does where the
+  // graph reads another type than the dtype above gives.
+  const void* data(const std::string& fqn, const ir::Type& type) const {
+    return memory_.data(fqn, type);
+  }
   // The stock parts of every parameter, under their names.
   const std::vector<checkpoint::NamedTensor>& tensors() const { return memory_.tensors(); }
 

@@ -216,7 +216,8 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
       data = tokens.positions.data();
     else if (input.name == nn::kLossScale)
       data = &scale;
-    executable->bind_input(input.name, data != nullptr ? data : model.data(input.name));
+    executable->bind_input(
+        input.name, data != nullptr ? data : model.data(input.name, graph.type(input.value)));
   }
   executable->bind_output("logits", out_logits.data());
   std::vector<ObservedBuffer> routing;

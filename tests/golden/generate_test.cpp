@@ -1,6 +1,7 @@
 // Greedy text of a published model, token by token over the key-value cache.
 #include "rhea/generate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "rhea/base/mapped_file.h"
 #include "rhea/components/safetensors/reader.h"
 #include "rhea/components/safetensors/writer.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 
 namespace rhea {
@@ -171,6 +173,21 @@ TEST_P(GreedyText, EqualsTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GreedyText, testing::ValuesIn(models_with_text()),
                          [](const auto& test) { return test.param; });
+
+// Its graphs read f32. Weights in two bytes are refused, not misread.
+TEST(Generate, WeightsInBf16AreRefusedWithBothDtypes) {
+  ThreadPool pool(2);
+  const PublishedModel model(kGolden / "models/llama3_rope_tied", &pool, DType::bf16);
+  const std::string error = support::error_of([&] { Generator(model, 8, pool); });
+  EXPECT_THAT(error, testing::ContainsRegex("the parameter model[.].* is held as bf16.*, and the "
+                                            "graph reads it as f32"));
+  const nn::Parameter& first = model.parameters().front();
+  EXPECT_NE(model.data(first.fqn, {DType::bf16, first.shape}), nullptr);
+  EXPECT_THAT(support::error_of([&] {
+                model.data("lm_tail", {DType::bf16, first.shape});
+              }),
+              testing::HasSubstr("the model has no parameter lm_tail"));
+}
 
 // As many tokens as the model has positions for, to the last one, and not one more.
 TEST(Generate, EndsWhereThePositionsEnd) {
