@@ -4,7 +4,8 @@
 
 namespace rhea::nn {
 
-// A distribution of initial values; initialise() has the rule that draws them.
+// A distribution of initial values. They are drawn by counter: each is a function of the seed, the
+// parameter's name and the element's index alone.
 struct Init {
   // The kinds.
   enum class Kind : uint8_t { zeros, ones, normal, truncated_normal, constant, uniform };

@@ -11,7 +11,7 @@
 
 namespace rhea::data {
 
-// How documents become rows of seq_len tokens (checked names: parse_packing).
+// How documents become rows of seq_len tokens; DataloaderConfig::packing names them.
 enum class Packing {
   concat,     // documents one after the other, cut every seq_len tokens
   first_fit,  // whole documents, each into the first of num_packing_bins open rows that has room

@@ -5,9 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
-#include "rhea/base/error.h"
 #include "rhea/config/leaf_text.h"
 #include "rhea/config/option_index.h"
 
@@ -36,19 +34,6 @@ void for_each_argument(OptimizerKwargs& kwargs, F&& visit) {
 bool is_set(const Leaf& place) { return config::leaf_text(place) != "None"; }
 
 }  // namespace
-
-double more_number(const OptimizerKwargs& kwargs, std::string_view name) {
-  const auto found = find_more(kwargs, name);
-  if (found == kwargs.more.end()) throw Error("the optimizer has no argument '{}'", name);
-  const std::string_view text = std::string_view(*found).substr(name.size());
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const char* begin = text.empty() ? end : text.data() + 1;  // behind the '='
-  if (const auto [rest, error] = std::from_chars(begin, end, value);
-      error != std::errc() || rest != end)
-    throw Error("optimizer argument '{}' is no number", *found);
-  return value;
-}
 
 OptimizerKwargs with_defaults(const Optimizer& optimizer, const OptimizerKwargs& given) {
   OptimizerKwargs made = given;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "rhea/base/error.h"
 #include "rhea/config/leaf_text.h"
@@ -102,6 +103,21 @@ NamedTable<Optimizer>& optimizers() {
     return made;
   }();
   return table;
+}
+
+double more_number(const OptimizerKwargs& kwargs, std::string_view name) {
+  for (const std::string& entry : kwargs.more) {
+    const size_t split = entry.find('=');
+    if (entry.compare(0, split, name) != 0) continue;
+    double value = 0;
+    const char* end = entry.data() + entry.size();
+    const char* begin = split == std::string::npos ? end : entry.data() + split + 1;
+    if (const auto [rest, error] = std::from_chars(begin, end, value);
+        error != std::errc() || rest != end)
+      throw Error("optimizer argument '{}' is no number", entry);
+    return value;
+  }
+  throw Error("the optimizer has no argument '{}'", name);
 }
 
 }  // namespace rhea::train_step

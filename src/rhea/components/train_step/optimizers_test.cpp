@@ -61,6 +61,12 @@ TEST(Optimizers, DefaultsFillWhatIsNotSet) {
   EXPECT_EQ(describe(with_defaults(*optimizers().find("Lion"), given)),
             "{lr: 0.0001, betas: (0.5, 0.6), lambda: 2}");
   EXPECT_EQ(more_number(with_defaults(*optimizers().find("Lion"), {}), "lambda"), 0.5);
+  given.more = {"lambdas=2", "beta", "gamma=2x", "delta="};
+  const auto error = [&](const char* name) { return error_of([&] { more_number(given, name); }); };
+  EXPECT_EQ(error("lambda"), "the optimizer has no argument 'lambda'");
+  EXPECT_EQ(error("beta"), "optimizer argument 'beta' is no number");
+  EXPECT_EQ(error("gamma"), "optimizer argument 'gamma=2x' is no number");
+  EXPECT_EQ(error("delta"), "optimizer argument 'delta=' is no number");
 }
 
 TEST(Optimizers, MistakesInAGroupAreNamedWithWhatThereIs) {

@@ -22,7 +22,7 @@ std::vector<float> drawn(int64_t count, const Init& init, Isa isa = active_isa()
   return values;
 }
 
-// The rule of init.h, one element at a time.
+// The rule of initialise.h, one element at a time.
 double by_the_rule(int64_t i, const Init& init, uint64_t seed, std::string_view fqn) {
   const auto block = static_cast<uint64_t>(i / 64), lane = static_cast<uint64_t>(i % 16);
   const int word = static_cast<int>(i % 64 / 16);
