@@ -35,6 +35,7 @@ fi
 mkdir "$work/broken"
 cp -r "$source/src" "$source/recipes" "$work/broken"
 echo '#include "rhea/base/thread_pool.h"' >>"$work/broken/src/rhea/nn/init.h"
+echo '#include <rhea/config/report.h>' >>"$work/broken/src/rhea/ir/type.h"
 cat >"$work/list.cmake" <<LIST
 cmake_policy(VERSION 3.25)
 include($source/cmake/PublicHeaders.cmake)
@@ -42,7 +43,8 @@ rhea_public_headers(\${TREE} headers)
 LIST
 cmake -DTREE="$source" -P "$work/list.cmake"
 if cmake -DTREE="$work/broken" -P "$work/list.cmake" 2>"$work/list.log" ||
-  ! grep -q 'rhea/nn/init.h includes rhea/base/thread_pool.h' "$work/list.log"; then
+  ! grep -q 'rhea/nn/init.h includes rhea/base/thread_pool.h' "$work/list.log" ||
+  ! grep -q 'rhea/ir/type.h includes rhea/config/report.h' "$work/list.log"; then
   echo "a public header that includes an internal one is not refused"
   exit 1
 fi
