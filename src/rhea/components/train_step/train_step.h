@@ -83,8 +83,9 @@ class TrainStep {
   // Forward and backward of one microbatch; the first after an update overwrites the gradients,
   // later ones add to them. Returns loss_scale * sum of the cross entropies.
   double forward_backward(const Batch& batch, double loss_scale);
-  // 2-norm over all gradients as forward_backward left them; NaN or Inf when one of them is. Writing
-  // to gradients() does not change it: products have summed up squares already (norm_in_products).
+  // 2-norm over all gradients as forward_backward left them; NaN or Inf when one of them is.
+  // Writing to gradients() does not change it: products have summed up squares already
+  // (norm_in_products).
   double gradient_norm();
   // Gradients are multiplied by `clip` first. `lr` has one rate per param group, `step` counts
   // from 1.
