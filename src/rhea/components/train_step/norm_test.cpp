@@ -36,13 +36,13 @@ TEST_P(NormOfProducts, IsThatOfTheGradientsAndChangesNoOtherBit) {
 // Two layers of wqkv, wo, w1, w2, w3 come from products; tables and the norms' weights do not.
 TEST_P(NormOfProducts, ReadsOnlyWhatNoProductLeaves) {
   const auto [compute, tied] = GetParam();
-  if (compute == DType::f32 && active_isa() < Isa::avx512)
-    GTEST_SKIP() << "oneDNN may run these products, which then sum up nothing";
   const StepGraphs graphs = build_step_graphs(small_model(tied), one_microbatch(compute, true));
   int sums = 0, gradients = 0;
   for (const auto& input : graphs.norm.inputs())
     (input.name.starts_with("squares.") ? sums : gradients) += 1;
-  EXPECT_EQ(sums, 10);
+  // Below AVX-512 oneDNN runs the products of f32, where the build has it, and sums up nothing.
+  const bool panels = compute == DType::bf16 || active_isa() >= Isa::avx512;
+  EXPECT_TRUE(sums == 10 || (!panels && sums == 0)) << sums;
   EXPECT_EQ(sums + gradients, static_cast<int>(graphs.parameters.size()));
 }
 
