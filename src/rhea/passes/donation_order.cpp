@@ -5,6 +5,8 @@
 #include <queue>
 #include <vector>
 
+#include "rhea/passes/graph_copy.h"
+
 namespace rhea::passes {
 namespace {
 
@@ -66,24 +68,19 @@ ir::Graph order_for_donation(const ir::Graph& graph) {
     if (waits[n] == 0) ready.push(n);
   }
   ir::Graph to;
-  std::vector<std::vector<ir::Value>> map(nodes.size());
-  const auto moved = [&](ir::ValueId id) {
-    return map[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)];
-  };
+  GraphCopy copy(graph, to);
   size_t done = 0;
   while (!ready.empty()) {
     const size_t n = ready.top();
     ready.pop();
     ++done;
-    std::vector<ir::Value> inputs;
-    for (const ir::ValueId id : nodes[n].inputs) inputs.push_back(moved(id));
-    map[n] = to.add_like(graph, nodes[n], inputs);
+    copy.add(n);
     for (const size_t user : users[n]) {
       if (--waits[user] == 0) ready.push(user);
     }
   }
   if (done < nodes.size()) return graph;  // a circle of donations: the executor copies
-  for (const auto& out : graph.outputs()) to.output(out.name, moved(out.value), out.donates);
+  copy.add_outputs();
   return to;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "rhea/ops/ops.h"
+#include "rhea/passes/graph_copy.h"
 
 namespace rhea::passes {
 namespace {
@@ -35,7 +36,8 @@ std::string expression(const Node& node, const std::vector<std::string>& operand
 Hoisted hoist(const Graph& graph, const std::function<bool(std::string_view)>& is_parameter) {
   Hoisted split;
   const size_t count = graph.nodes().size();
-  std::vector<std::vector<Value>> prepared(count), rest(count);
+  GraphCopy prepared(graph, split.prepare);
+  std::vector<std::vector<Value>> rest(count);
   std::vector<std::vector<std::string>> names(count);  // of values that `prepare` has
   std::vector<bool> moved(count, false), parameter(count, false);
 
@@ -48,7 +50,7 @@ Hoisted hoist(const Graph& graph, const std::function<bool(std::string_view)>& i
     if (!value.valid()) {
       const std::string& name = names[node][output];
       value = split.rest.input(name, graph.type(id));
-      if (!parameter[node]) split.prepare.output(name, prepared[node][output]);
+      if (!parameter[node]) split.prepare.output(name, prepared[id]);
     }
     return value;
   };
@@ -58,23 +60,21 @@ Hoisted hoist(const Graph& graph, const std::function<bool(std::string_view)>& i
     if (node.op == &ir::kInput && is_parameter(node.attrs.str("name"))) {
       parameter[i] = moved[i] = true;
       names[i] = {node.attrs.str("name")};
-      prepared[i] = split.prepare.add_like(graph, node, {});
+      prepared.add(i);
       continue;
     }
     bool movable = !node.inputs.empty() && !node.op->has_side_effect && !grows(graph, node);
     for (const ValueId id : node.inputs) movable = movable && moved[static_cast<size_t>(id.node)];
-    std::vector<Value> inputs;
     if (movable) {
       moved[i] = true;
       std::vector<std::string> operands;
-      for (const ValueId id : node.inputs) {
-        inputs.push_back(prepared[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
+      for (const ValueId id : node.inputs)
         operands.push_back(names[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
-      }
-      prepared[i] = split.prepare.add_like(graph, node, inputs);
+      prepared.add(i);
       for (size_t k = 0; k < node.outputs.size(); ++k)
         names[i].push_back(expression(node, operands) + (k == 0 ? "" : fmt::format(".{}", k)));
     } else {
+      std::vector<Value> inputs;
       for (const ValueId id : node.inputs) inputs.push_back(in_rest(id));
       rest[i] = split.rest.add_like(graph, node, inputs);
     }
@@ -85,24 +85,19 @@ Hoisted hoist(const Graph& graph, const std::function<bool(std::string_view)>& i
 }
 
 void merge_prepare(Graph& into, const Graph& from) {
-  std::vector<std::vector<Value>> made(from.nodes().size());
+  GraphCopy copy(from, into);
   for (size_t i = 0; i < from.nodes().size(); ++i) {
     const Node& node = from.nodes()[i];
     if (node.op == &ir::kInput) {
       if (const auto* input = into.find_input(node.attrs.str("name"))) {
-        made[i] = {into.value(input->value)};
+        copy.set(i, {into.value(input->value)});
         continue;
       }
     }
-    std::vector<Value> inputs;
-    for (const ValueId id : node.inputs)
-      inputs.push_back(made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
-    made[i] = into.add_like(from, node, inputs);
+    copy.add(i);
   }
   for (const auto& out : from.outputs()) {
-    if (into.find_output(out.name) == nullptr)
-      into.output(out.name,
-                  made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)]);
+    if (into.find_output(out.name) == nullptr) into.output(out.name, copy[out.value]);
   }
 }
 

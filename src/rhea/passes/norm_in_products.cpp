@@ -6,13 +6,13 @@
 
 #include "rhea/ops/ops.h"
 #include "rhea/ops/table.h"
+#include "rhea/passes/graph_copy.h"
 
 namespace rhea::passes {
 namespace {
 
 using ir::Graph;
 using ir::Node;
-using ir::Value;
 
 // The kernel that comes with the row and runs the node on such a CPU.
 std::string_view own_kernel(const ir::OpInstance& node, Isa isa) {
@@ -49,21 +49,16 @@ Graph norm_in_products(const Graph& graph, Isa isa,
     changed.insert(out.value.node);
   }
   Graph result;
-  std::vector<std::vector<Value>> made(graph.nodes().size());
-  for (size_t i = 0; i < made.size(); ++i) {
+  GraphCopy copy(graph, result);
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    std::vector<Value> inputs;
-    for (const ir::ValueId id : node.inputs)
-      inputs.push_back(made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
-    made[i] = changed.contains(static_cast<int32_t>(i))
-                  ? result.add_as(graph, node, ops::kWeightGradSquares, inputs, {})
-                  : result.add_like(graph, node, inputs);
+    if (changed.contains(static_cast<int32_t>(i)))
+      copy.set(i, result.add_as(graph, node, ops::kWeightGradSquares, copy.operands(node), {}));
+    else
+      copy.add(i);
   }
-  for (const auto& out : graph.outputs())
-    result.output(out.name,
-                  made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)],
-                  out.donates);
-  for (const auto& [name, node] : squares) result.output(name, made[static_cast<size_t>(node)][1]);
+  copy.add_outputs();
+  for (const auto& [name, node] : squares) result.output(name, copy[{node, 1}]);
   return result;
 }
 

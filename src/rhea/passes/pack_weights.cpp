@@ -3,6 +3,7 @@
 
 #include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
+#include "rhea/passes/graph_copy.h"
 
 namespace rhea::passes {
 namespace {
@@ -57,22 +58,17 @@ bool pays(const Graph& graph, const Node& node) {
 
 Graph pack_weights(const Graph& graph, const std::function<bool(std::string_view)>& is_parameter) {
   Graph result;
-  std::vector<std::vector<Value>> made(graph.nodes().size());
+  GraphCopy copy(graph, result);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    std::vector<Value> inputs;
-    for (const ValueId id : node.inputs)
-      inputs.push_back(made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
+    std::vector<Value> inputs = copy.operands(node);
     if (pays(graph, node) && derives_from_parameter(graph, node.inputs[1], is_parameter)) {
       inputs[1] = result.add_as(graph, node, ops::kPack, std::vector{inputs[1]},
                                 {{"layout", static_cast<int64_t>(layout_for(node))}})[0];
     }
-    made[i] = result.add_like(graph, node, inputs);
+    copy.set(i, result.add_like(graph, node, inputs));
   }
-  for (const auto& out : graph.outputs())
-    result.output(out.name,
-                  made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)],
-                  out.donates);
+  copy.add_outputs();
   return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/ops/ops.h"
+#include "rhea/passes/graph_copy.h"
 
 namespace rhea::passes {
 namespace {
@@ -51,10 +52,8 @@ class Merge {
     for (const auto& out : update_.outputs()) {
       if (!out.donates.empty()) updated_by_[out.donates] = out.value;
     }
-    made_.resize(update_.nodes().size());
-    for (size_t i = 0; i < made_.size(); ++i) add_update_node(i);
-    for (const auto& out : update_.outputs())
-      result_.output(out.name, made(out.value), out.donates);
+    for (size_t i = 0; i < update_.nodes().size(); ++i) add_update_node(i);
+    updated_.add_outputs();
     add_prepare();
     return std::move(result_);
   }
@@ -88,24 +87,17 @@ class Merge {
     }
   }
 
-  Value made(ValueId id) const {
-    return made_[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)];
-  }
-
   void add_update_node(size_t i) {
     const Node& node = update_.nodes()[i];
-    std::vector<Value> inputs;
-    for (const ValueId id : node.inputs) inputs.push_back(made(id));
     Wanted* wanted = node.op == &ops::kAdam ? copies_written_by(node) : nullptr;
-    if (wanted == nullptr) {
-      made_[i] = result_.add_like(update_, node, inputs);
-      return;
-    }
+    if (wanted == nullptr) return updated_.add(i);
     ir::Attrs attrs = node.attrs;
     attrs.set("copy_dtype", wanted->dtype);
     attrs.set("copies", wanted->layouts);
-    made_[i] = result_.add_as(update_, node, ops::kAdamPack, inputs, attrs);
-    wanted->written.assign(made_[i].begin() + 3, made_[i].end());
+    const auto results =
+        result_.add_as(update_, node, ops::kAdamPack, updated_.operands(node), attrs);
+    wanted->written.assign(results.begin() + 3, results.end());
+    updated_.set(i, results);
   }
 
   // The copies that an adam node can write: of an f32 matrix that is a graph input and that its
@@ -145,7 +137,7 @@ class Merge {
     if (node.op == &ir::kInput) {
       const std::string& name = node.attrs.str("name");
       if (const auto replaced = updated_by_.find(name); replaced != updated_by_.end())
-        return {made(replaced->second)};
+        return {updated_[replaced->second]};
       const auto* existing = result_.find_input(name);
       return {existing != nullptr ? result_.value(existing->value)
                                   : result_.input(name, node.outputs[0])};
@@ -174,9 +166,9 @@ class Merge {
   std::vector<std::optional<Copy>> copies_;
   std::map<std::string, Wanted> wanted_;
   std::map<std::string, ValueId> updated_by_;
-  std::vector<std::vector<Value>> made_;      // per node of update
   std::vector<std::vector<Value>> prepared_;  // per node of prepare
   Graph result_;
+  GraphCopy updated_{update_, result_};
 };
 
 }  // namespace

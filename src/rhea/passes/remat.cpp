@@ -8,6 +8,7 @@
 #include "rhea/ops/barrier/optimization_barrier.h"
 #include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
+#include "rhea/passes/graph_copy.h"
 #include "rhea/passes/remat_budget.h"
 #include "rhea/passes/remat_cost.h"
 #include "rhea/passes/remat_schedule.h"
@@ -69,34 +70,27 @@ class Rewriter {
       : from_(from),
         regions_(regions),
         recompute_(recompute),
-        first_(from.nodes().size()),
-        second_(from.nodes().size()),
         behind_barrier_(from.nodes().size()) {}
 
   Graph run(const std::vector<ScheduledNode>& order) {
     for (const ScheduledNode step : order) {
-      const Node& node = from_.nodes()[static_cast<size_t>(step.node)];
-      const auto inputs = operands(node, step);
+      const auto index = static_cast<size_t>(step.node);
+      const Node& node = from_.nodes()[index];
       auto& made = step.again ? second_ : first_;
-      made[static_cast<size_t>(step.node)] = to_.add_like(from_, node, inputs);
+      made.set(index, to_.add_like(from_, node, operands(node, step)));
     }
-    for (const auto& out : from_.outputs())
-      to_.output(out.name, at(first_, out.value), out.donates);
+    first_.add_outputs();
     return std::move(to_);
   }
 
  private:
-  static Value at(const std::vector<std::vector<Value>>& values, ValueId id) {
-    return values[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)];
-  }
-
   std::vector<Value> operands(const Node& node, ScheduledNode step) {
     std::vector<Value> inputs;
     bool distinct = false;  // an operand differs from that of the first computation
     for (const ValueId id : node.inputs) {
       const bool second = reads_second(regions_, recompute_, step, id);
       distinct |= second;
-      inputs.push_back(at(second ? second_ : first_, id));
+      inputs.push_back((second ? second_ : first_)[id]);
     }
     if (!step.again) return inputs;
     const auto is_given = [&](ValueId id) {
@@ -119,8 +113,7 @@ class Rewriter {
     made.resize(from_.node(id).outputs.size());
     Value& value = made[static_cast<size_t>(id.output)];
     if (!value.valid())
-      value =
-          to_.add_as(from_, reader, ops::kOptimizationBarrier, std::vector{at(first_, id)}, {})[0];
+      value = to_.add_as(from_, reader, ops::kOptimizationBarrier, std::vector{first_[id]}, {})[0];
     return value;
   }
 
@@ -128,7 +121,8 @@ class Rewriter {
   const Regions& regions_;
   const std::vector<bool>& recompute_;
   Graph to_;
-  std::vector<std::vector<Value>> first_, second_, behind_barrier_;
+  GraphCopy first_{from_, to_}, second_{from_, to_};  // the first and the second computation
+  std::vector<std::vector<Value>> behind_barrier_;
 };
 
 // What the graph needs when `recompute` is done: as the executor plans it, or by its nodes.

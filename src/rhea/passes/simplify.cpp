@@ -11,6 +11,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/ops/ops.h"
+#include "rhea/passes/graph_copy.h"
 
 namespace rhea::passes {
 namespace {
@@ -78,17 +79,17 @@ std::optional<double> fold(const ir::OpDef* op, double a, double b, DType dtype)
 
 class Rebuild {
  public:
-  explicit Rebuild(const Graph& from) : from_(from), values_(from.nodes().size()) {}
+  explicit Rebuild(const Graph& from) : from_(from) {}
 
   Graph run() {
     find_merged_losses();
     const auto live = live_nodes(from_, merged_);
     for (size_t i = 0; i < from_.nodes().size(); ++i) {
-      if (live[i]) values_[i] = visit(from_.nodes()[i]);
+      if (live[i]) copy_.set(i, visit(from_.nodes()[i]));
     }
     for (const auto& out : from_.outputs()) {
       const auto merged = merged_.find(out.value.node);
-      to_.output(out.name, map(merged == merged_.end() ? out.value : ValueId{merged->second, 0}),
+      to_.output(out.name, copy_[merged == merged_.end() ? out.value : ValueId{merged->second, 0}],
                  out.donates);
     }
     return std::move(to_);
@@ -114,15 +115,10 @@ class Rebuild {
     }
   }
 
-  Value map(ValueId id) const {
-    return values_[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)];
-  }
   const Node& made(Value value) const { return to_.node(value.id); }
 
   std::vector<Value> visit(const Node& node) {
-    std::vector<Value> in;
-    in.reserve(node.inputs.size());
-    for (const ValueId id : node.inputs) in.push_back(map(id));
+    std::vector<Value> in = copy_.operands(node);
     if (const Value same = algebra(node, in); same.valid()) return {same};
     if (const auto number = constant(node, in)) {
       return numbered(
@@ -227,8 +223,8 @@ class Rebuild {
 
   const Graph& from_;
   Graph to_;
+  GraphCopy copy_{from_, to_};
   MergedLosses merged_;
-  std::vector<std::vector<Value>> values_;
   std::unordered_map<std::string, std::vector<Value>> numbers_;
 };
 
@@ -237,18 +233,11 @@ Graph without_dead_nodes(Graph&& graph) {
   const auto live = live_nodes(graph, {});
   if (std::find(live.begin(), live.end(), false) == live.end()) return std::move(graph);
   Graph result;
-  std::vector<std::vector<Value>> made(graph.nodes().size());
-  const auto map = [&](ValueId id) {
-    return made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)];
-  };
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (!live[i]) continue;
-    const Node& node = graph.nodes()[i];
-    std::vector<Value> inputs;
-    for (const ValueId id : node.inputs) inputs.push_back(map(id));
-    made[i] = result.add_like(graph, node, inputs);
+  GraphCopy copy(graph, result);
+  for (size_t i = 0; i < live.size(); ++i) {
+    if (live[i]) copy.add(i);
   }
-  for (const auto& out : graph.outputs()) result.output(out.name, map(out.value), out.donates);
+  copy.add_outputs();
   return result;
 }
 

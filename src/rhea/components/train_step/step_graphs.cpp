@@ -10,6 +10,7 @@
 #include "rhea/nn/losses.h"
 #include "rhea/ops/ops.h"
 #include "rhea/passes/autodiff.h"
+#include "rhea/passes/graph_copy.h"
 #include "rhea/passes/hoist.h"
 #include "rhea/passes/norm_in_products.h"
 #include "rhea/passes/pack_weights.h"
@@ -28,17 +29,10 @@ using ir::Value;
 // `first` with its gradients and loads added to what the step has of them, in place.
 Graph accumulate_variant(const Graph& first) {
   Graph result;
-  std::vector<std::vector<Value>> made(first.nodes().size());
-  for (size_t i = 0; i < first.nodes().size(); ++i) {
-    const ir::Node& node = first.nodes()[i];
-    std::vector<Value> inputs;
-    for (const ir::ValueId id : node.inputs)
-      inputs.push_back(made[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
-    made[i] = result.add_like(first, node, inputs);
-  }
+  passes::GraphCopy copy(first, result);
+  copy.add_nodes();
   for (const auto& out : first.outputs()) {
-    const Value value =
-        made[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)];
+    const Value value = copy[out.value];
     if (out.name == kLoss) {
       result.output(out.name, value);
       continue;

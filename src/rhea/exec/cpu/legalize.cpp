@@ -8,6 +8,7 @@
 #include "rhea/exec/cpu/views.h"
 #include "rhea/ir/op_def.h"
 #include "rhea/ir/row_cells.h"
+#include "rhea/passes/graph_copy.h"
 
 namespace rhea::exec::cpu {
 namespace {
@@ -22,18 +23,12 @@ class Legalizer {
   explicit Legalizer(KernelChooser& kernels) : kernels_(kernels) {}
 
   ir::Graph run(const ir::Graph& from) {
-    std::vector<std::vector<ir::Value>> map(from.nodes().size());
+    passes::GraphCopy copy(from, to_);
     for (size_t i = 0; i < from.nodes().size(); ++i) {
       const ir::Node& node = from.nodes()[i];
-      std::vector<ir::Value> inputs;
-      for (const ir::ValueId id : node.inputs)
-        inputs.push_back(map[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
-      map[i] = emit(from, node, inputs, 0);
+      copy.set(i, emit(from, node, copy.operands(node), 0));
     }
-    for (const auto& out : from.outputs())
-      to_.output(out.name,
-                 map[static_cast<size_t>(out.value.node)][static_cast<size_t>(out.value.output)],
-                 out.donates);
+    copy.add_outputs();
     return std::move(to_);
   }
 
@@ -65,19 +60,15 @@ class Legalizer {
       for (const ir::ValueId id : body.nodes()[i].inputs)
         needed[static_cast<size_t>(id.node)] = true;
     }
-    std::vector<std::vector<ir::Value>> map(body.nodes().size());
-    for (size_t i = 0; i < inputs.size(); ++i) map[i] = {inputs[i]};
+    passes::GraphCopy copy(body, to_);
+    for (size_t i = 0; i < inputs.size(); ++i) copy.set(i, {inputs[i]});
     for (size_t i = inputs.size(); i < body.nodes().size(); ++i) {
       if (!needed[i]) continue;
-      std::vector<ir::Value> operands;
-      for (const ir::ValueId id : body.nodes()[i].inputs)
-        operands.push_back(map[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]);
-      map[i] = emit(body, body.nodes()[i], operands, depth + 1);
+      const ir::Node& part = body.nodes()[i];
+      copy.set(i, emit(body, part, copy.operands(part), depth + 1));
     }
     std::vector<ir::Value> values;
-    for (const ir::Value& result : results)
-      values.push_back(
-          map[static_cast<size_t>(result.id.node)][static_cast<size_t>(result.id.output)]);
+    for (const ir::Value& result : results) values.push_back(copy[result.id]);
     return values;
   }
 
