@@ -7,6 +7,9 @@
 #include "rhea/base/error.h"
 #include "rhea/base/thread_pool.h"
 #include "rhea/ir/row_cells.h"
+#include "rhea/ops/for_each.h"
+#include "rhea/ops/loss/loss.h"
+#include "rhea/ops/ops.h"
 
 namespace rhea::ops {
 
@@ -15,6 +18,14 @@ namespace {
 
 constexpr double kLargeNode = 1e7;  // flops from which blocks are worth their copies
 constexpr int64_t kBlocksOfAThread = 4;
+
+// Rows that no letter cuts, whose references can give parts of their work away.
+struct InParts {
+  const ir::OpDef* op;
+  void (*reference)(const ir::ReferenceArgs&, const ForEach&);
+};
+constexpr InParts kInParts[] = {{&kLinearCrossEntropy, linear_cross_entropy_reference},
+                                {&kLinearCrossEntropyGrad, linear_cross_entropy_reference}};
 
 // The letter that gives enough blocks with the fewest copies; `units` is 1 where there is none.
 NodeBlocks best_cut(const ir::OpInstance& op, Factors factors, int64_t enough) {
@@ -142,10 +153,21 @@ double f64_bytes(std::span<const ir::Type> types) {
   return bytes;
 }
 
-std::vector<Tensor> by_reference(const ir::OpInstance& op, std::span<const Tensor> inputs) {
+std::vector<Tensor> by_reference(const ir::OpInstance& op, std::span<const Tensor> inputs,
+                                 ThreadPool* pool) {
   if (!op.op->reference) throw Error("{}: has neither reference nor decomposition", op.op->name);
   std::vector<Tensor> results = zeros_of(op.out);
-  ir::call_reference(*op.op, {inputs, results, op.in, op.out, *op.attrs});
+  const ir::ReferenceArgs args{inputs, results, op.in, op.out, *op.attrs};
+  const auto* in_parts = std::ranges::find(kInParts, op.op, &InParts::op);
+  if (pool == nullptr || in_parts == std::end(kInParts)) {
+    ir::call_reference(*op.op, args);
+  } else {
+    in_parts->reference(args, [pool](int64_t count, const std::function<void(int64_t)>& f) {
+      pool->parallel_for(count, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) f(i);
+      });
+    });
+  }
   return results;
 }
 

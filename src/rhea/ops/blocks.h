@@ -38,7 +38,8 @@ std::vector<Tensor> evaluate_blocks(const ir::OpInstance& op, const NodeBlocks& 
 // Bytes of tensors of these types in f64.
 double f64_bytes(std::span<const ir::Type> types);
 // The results of the row's reference cell. Throws Error where it has none: what has a decomposition
-// instead is not asked.
-std::vector<Tensor> by_reference(const ir::OpInstance& op, std::span<const Tensor> inputs);
+// instead is not asked. The pool is for the few rows that are not cut and name parts of their work.
+std::vector<Tensor> by_reference(const ir::OpInstance& op, std::span<const Tensor> inputs,
+                                 ThreadPool* pool = nullptr);
 
 }  // namespace rhea::ops

@@ -64,7 +64,7 @@ std::vector<Tensor> evaluate_node(const ir::OpInstance& op, std::span<Tensor> in
   if (pool != nullptr)
     if (const auto blocks = cut_into_blocks(op, flops, pool->num_threads()))
       return evaluate_blocks(op, *blocks, inputs, *pool);
-  return by_reference(op, inputs);
+  return by_reference(op, inputs, pool);
 }
 
 // Index of the node that reads a node's results last; one past the end for what is an output, and

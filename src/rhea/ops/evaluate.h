@@ -19,8 +19,8 @@ using Tensor = std::vector<double>;
 
 // The results of the named outputs. With a pool, large nodes are evaluated in blocks, cut as their
 // rows' shard cells allow (ops/blocks.h), so that several threads call a row's reference at the
-// same time; the bits are the same. Throws Error where an input is absent or has another size, or
-// where a row has neither reference nor decomposition.
+// same time; what cannot be cut may use the pool itself. The bits are the same. Throws Error where
+// an input is absent or has another size, or where a row has neither reference nor decomposition.
 std::map<std::string, Tensor> evaluate(const ir::Graph& graph,
                                        const std::map<std::string, Tensor>& inputs,
                                        ThreadPool* pool = nullptr);

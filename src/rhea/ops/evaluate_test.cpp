@@ -31,6 +31,7 @@ TEST(F64Product, HasTheBitsOfThePlainLoops) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
                                 {3, 9, 300},
                                 {2, 70, 5},
+                                {1027, 65, 3},
                                 {5, 64, 257},
                                 {4, 8, 0},
                                 {0, 3, 2}}) {
@@ -225,6 +226,39 @@ TEST(Evaluate, ARowThatKnowsNoPartsIsEvaluatedWhole) {
     const Evaluated made = evaluate_twice(graph, {{"x", values}});
     EXPECT_EQ(made.results.at("y"), times(2, values)) << row->name;
     EXPECT_EQ(made.calls_in_pool, 1) << row->name;
+  }
+}
+
+// A head with its loss: no letter cuts it, and its sums are those of one thread.
+TEST(Evaluate, APoolChangesNoBitOfALossWithItsHead) {
+  const int64_t tokens = 130, width = 40, vocabulary = 1100;
+  ir::Graph graph;
+  std::vector<ir::Value> in = {graph.input("h", {DType::f32, {tokens, width}}),
+                               graph.input("w", {DType::f32, {vocabulary, width}}),
+                               graph.input("labels", {DType::i32, {tokens}}),
+                               graph.input("scale", {DType::f32, {}}),
+                               graph.input("bias", {DType::f32, {vocabulary}})};
+  const ir::Attrs attrs = {{"num_chunks", int64_t{3}}, {"cap", 2.5}};
+  graph.output("loss", graph.add(kLinearCrossEntropy, in, attrs)[0]);
+  in.push_back(graph.input("dloss", {DType::f32, {}}));
+  const auto grads = graph.add(kLinearCrossEntropyGrad, in, attrs);
+  for (size_t i = 0; i < grads.size(); ++i)
+    graph.output(std::string("dhwb").substr(i, 1), grads[i]);
+  Tensor labels(static_cast<size_t>(tokens));
+  for (size_t t = 0; t < labels.size(); ++t)
+    labels[t] = t % 7 == 3 ? -100 : static_cast<double>(t * 31 % static_cast<size_t>(vocabulary));
+  const std::map<std::string, Tensor> inputs = {
+      {"h", numbers(static_cast<size_t>(tokens * width))},
+      {"w", numbers(static_cast<size_t>(vocabulary * width), 0.3)},
+      {"labels", labels},
+      {"scale", {1.0 / 111}},
+      {"bias", numbers(static_cast<size_t>(vocabulary), 0.1)},
+      {"dloss", {1.5}}};
+  const auto alone = evaluate(graph, inputs);
+  EXPECT_EQ(alone.at("loss"), alone.at("d"));
+  for (const int threads : {1, 2, 3, 5}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(evaluate(graph, inputs, &pool), alone) << threads << " threads";
   }
 }
 

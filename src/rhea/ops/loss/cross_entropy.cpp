@@ -79,35 +79,32 @@ ir::Cost cost(const OpInstance& node) {
   return cost;
 }
 
+std::span<const double> logits_of(const ir::ReferenceArgs& args, size_t token) {
+  const auto vocabulary = static_cast<size_t>(args.in_types[0].shape[1]);
+  return std::span(args.in[0]).subspan(token * vocabulary, vocabulary);
+}
+
 }  // namespace
 
-double cross_entropy_f64(std::span<const double> logits, std::span<const double> labels,
-                         int64_t vocabulary, double scale, double dloss,
-                         std::vector<double>* dlogits) {
-  double sum = 0;
-  for (size_t t = 0; t < labels.size(); ++t) {
-    const auto row =
-        logits.subspan(t * static_cast<size_t>(vocabulary), static_cast<size_t>(vocabulary));
-    const auto label = static_cast<int64_t>(labels[t]);
-    double* grad =
-        dlogits == nullptr ? nullptr : dlogits->data() + t * static_cast<size_t>(vocabulary);
-    if (label == kIgnoredLabel) {
-      if (grad != nullptr) std::fill_n(grad, vocabulary, 0.0);
-      continue;
-    }
-    // NaN in a row must reach the result: a maximum would hide it, the sum does not.
-    double max = -std::numeric_limits<double>::infinity();
-    for (const double x : row) max = std::max(max, x);
-    double total = 0;
-    for (const double x : row) total += std::exp(x - max);
-    sum += max + std::log(total) - row[static_cast<size_t>(label)];
-    if (grad == nullptr) continue;
-    for (size_t v = 0; v < row.size(); ++v) {
-      const double p = std::exp(row[v] - max) / total;
-      grad[v] = dloss * scale * (p - (static_cast<int64_t>(v) == label ? 1 : 0));
-    }
+double token_loss_f64(std::span<const double> logits, double label, double factor,
+                      double* dlogits) {
+  const auto place = static_cast<int64_t>(label);
+  if (place == kIgnoredLabel) {
+    if (dlogits != nullptr) std::fill_n(dlogits, logits.size(), 0.0);
+    return 0;
   }
-  return scale * sum;
+  // NaN in a row must reach the result: a maximum would hide it, the sum does not.
+  double max = -std::numeric_limits<double>::infinity();
+  for (const double x : logits) max = std::max(max, x);
+  double total = 0;
+  for (const double x : logits) total += std::exp(x - max);
+  const double loss = max + std::log(total) - logits[static_cast<size_t>(place)];
+  if (dlogits == nullptr) return loss;
+  for (size_t v = 0; v < logits.size(); ++v) {
+    const double p = std::exp(logits[v] - max) / total;
+    dlogits[v] = factor * (p - (static_cast<int64_t>(v) == place ? 1 : 0));
+  }
+  return loss;
 }
 
 const OpDef kCrossEntropy{
@@ -124,8 +121,10 @@ const OpDef kCrossEntropy{
     .samples = [] { return samples(3); },
     .reference =
         [](const ir::ReferenceArgs& args) {
-          args.out[0][0] = cross_entropy_f64(args.in[0], args.in[1], args.in_types[0].shape[1],
-                                             args.in[2][0], 0, nullptr);
+          double sum = 0;
+          for (size_t t = 0; t < args.in[1].size(); ++t)
+            sum += token_loss_f64(logits_of(args, t), args.in[1][t], 0, nullptr);
+          args.out[0][0] = args.in[2][0] * sum;
         },
 };
 
@@ -142,8 +141,11 @@ const OpDef kCrossEntropyGrad{
     .samples = [] { return samples(4); },
     .reference =
         [](const ir::ReferenceArgs& args) {
-          cross_entropy_f64(args.in[0], args.in[1], args.in_types[0].shape[1], args.in[2][0],
-                            args.in[3][0], &args.out[0]);
+          const double factor = args.in[3][0] * args.in[2][0];
+          for (size_t t = 0; t < args.in[1].size(); ++t) {
+            const std::span logits = logits_of(args, t);
+            token_loss_f64(logits, args.in[1][t], factor, args.out[0].data() + t * logits.size());
+          }
         },
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "rhea/base/error.h"
 #include "rhea/ops/element.h"
@@ -120,56 +121,66 @@ std::vector<Sample> samples(bool grad) {
   return all;
 }
 
-// Some tokens at a time: logits of all would need more memory than the model.
-void reference(const ir::ReferenceArgs& args, bool with_grads) {
-  constexpr int64_t kTokens = 64;
-  const bool has_bias = args.in.size() > (with_grads ? 5U : 4U);
-  const double cap = args.attrs.f64("cap");
-  const int64_t tokens = args.in_types[0].shape[0], width = args.in_types[0].shape[1],
-                vocabulary = args.in_types[1].shape[0];
-  for (auto& out : args.out) std::fill(out.begin(), out.end(), 0.0);
-  const F64Matrix w = row_major(args.in[1].data(), width);
-  std::vector<double> logits, dlogits;
-  // Once without any tokens: the sum of none is scaled, too.
-  for (int64_t first = 0; first == 0 || first < tokens; first += kTokens) {
-    const int64_t count = std::min(kTokens, tokens - first);
-    const F64Matrix h = row_major(args.in[0].data() + first * width, width);
-    logits.assign(static_cast<size_t>(count * vocabulary), 0);
-    dlogits.resize(logits.size());
-    add_f64_product(count, vocabulary, width, h, w.transposed(), logits.data());
-    for (size_t i = 0; i < logits.size(); ++i) {
-      if (has_bias) logits[i] += args.in[kHeadBias][i % static_cast<size_t>(vocabulary)];
-      if (cap > 0) logits[i] = cap * std::tanh(logits[i] / cap);
-    }
-    const std::span labels =
-        std::span(args.in[2]).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-    args.out[0][0] +=
-        cross_entropy_f64(logits, labels, vocabulary, args.in[3][0],
-                          with_grads ? args.in.back()[0] : 0, with_grads ? &dlogits : nullptr);
-    if (!with_grads) continue;
-    for (size_t i = 0; i < dlogits.size(); ++i) {
-      double& g = dlogits[i];
-      if (cap > 0 && g != 0) {  // a token without a label has none, whatever its logits are
-        const double tanh = logits[i] / cap;
-        g *= 1 - tanh * tanh;
-      }
-      if (has_bias) args.out[3][i % static_cast<size_t>(vocabulary)] += g;
-    }
-    const F64Matrix g = row_major(dlogits.data(), vocabulary);
-    add_f64_product(count, width, vocabulary, g, w, args.out[1].data() + first * width);
-    add_f64_product(vocabulary, width, count, g.transposed(), h, args.out[2].data());
-  }
-}
-
 std::vector<ir::AttrSpec> attr_specs() {
   return {{"num_chunks", AttrKind::i64, {}}, {"cap", AttrKind::f64, ir::Attr{0.0}}};
 }
+
+void reference(const ir::ReferenceArgs& args) { linear_cross_entropy_reference(args, in_order); }
 
 }  // namespace
 
 bool is_head_grad(const OpInstance& node) { return node.out.size() > 1; }
 bool has_head_bias(const OpInstance& node) {
   return node.in.size() > (is_head_grad(node) ? 5U : 4U);
+}
+
+// Some tokens at a time: logits of all would need more memory than the model.
+void linear_cross_entropy_reference(const ir::ReferenceArgs& args, const ForEach& for_each) {
+  constexpr int64_t kTokens = 64;
+  const bool with_grads = args.out.size() > 1;
+  const bool has_bias = args.in.size() > (with_grads ? 5U : 4U);
+  const double cap = args.attrs.f64("cap"), scale = args.in[3][0];
+  const double factor = with_grads ? args.in.back()[0] * scale : 0;
+  const int64_t tokens = args.in_types[0].shape[0], width = args.in_types[0].shape[1],
+                vocabulary = args.in_types[1].shape[0];
+  for (auto& out : args.out) std::fill(out.begin(), out.end(), 0.0);
+  const F64Matrix w = row_major(args.in[1].data(), width);
+  std::vector<double> logits, dlogits, losses;
+  // Once without any tokens: the sum of none is scaled, too.
+  for (int64_t first = 0; first == 0 || first < tokens; first += kTokens) {
+    const int64_t count = std::min(kTokens, tokens - first);
+    const F64Matrix h = row_major(args.in[0].data() + first * width, width);
+    logits.assign(static_cast<size_t>(count * vocabulary), 0);
+    dlogits.resize(with_grads ? logits.size() : 0);
+    losses.resize(static_cast<size_t>(count));
+    add_f64_product(count, vocabulary, width, h, w.transposed(), logits.data(), for_each);
+    for_each(count, [&](int64_t t) {
+      const std::span row(logits.data() + t * vocabulary, static_cast<size_t>(vocabulary));
+      double* grad = with_grads ? dlogits.data() + t * vocabulary : nullptr;
+      for (size_t v = 0; v < row.size(); ++v) {
+        if (has_bias) row[v] += args.in[kHeadBias][v];
+        if (cap > 0) row[v] = cap * std::tanh(row[v] / cap);
+      }
+      losses[static_cast<size_t>(t)] =
+          token_loss_f64(row, args.in[2][static_cast<size_t>(first + t)], factor, grad);
+      if (grad == nullptr || cap == 0) return;
+      for (size_t v = 0; v < row.size(); ++v) {
+        if (grad[v] == 0) continue;  // of a token without a label, whatever its logits are
+        const double tanh = row[v] / cap;
+        grad[v] *= 1 - tanh * tanh;
+      }
+    });
+    // In the order of the tokens, whoever computed them.
+    args.out[0][0] += scale * std::accumulate(losses.begin(), losses.end(), 0.0);
+    if (!with_grads) continue;
+    if (has_bias) {
+      for (size_t i = 0; i < dlogits.size(); ++i)
+        args.out[3][i % static_cast<size_t>(vocabulary)] += dlogits[i];
+    }
+    const F64Matrix g = row_major(dlogits.data(), vocabulary);
+    add_f64_product(count, width, vocabulary, g, w, args.out[1].data() + first * width, for_each);
+    add_f64_product(vocabulary, width, count, g.transposed(), h, args.out[2].data(), for_each);
+  }
 }
 
 int64_t tokens_per_chunk(int64_t tokens, int64_t num_chunks) {
@@ -192,7 +203,7 @@ const OpDef kLinearCrossEntropy{
     .cpu = linear_cross_entropy_kernels(),
     .cost = cost,
     .samples = [] { return samples(false); },
-    .reference = [](const ir::ReferenceArgs& args) { reference(args, false); },
+    .reference = reference,
 };
 
 const OpDef kLinearCrossEntropyGrad{
@@ -214,7 +225,7 @@ const OpDef kLinearCrossEntropyGrad{
     .cpu = linear_cross_entropy_grad_kernels(),
     .cost = cost,
     .samples = [] { return samples(true); },
-    .reference = [](const ir::ReferenceArgs& args) { reference(args, true); },
+    .reference = reference,
 };
 
 Value linear_cross_entropy(Value h_TD, Value w_VD, Value labels_T, Value scale, int64_t num_chunks,

@@ -9,15 +9,19 @@
 #include <vector>
 
 #include "rhea/ir/op_def.h"
+#include "rhea/ops/for_each.h"
 
 namespace rhea::ops {
 
 inline constexpr int64_t kIgnoredLabel = -100;
 
-// The f64 functions behind both rows, on [T,V] logits. `dlogits` may be null.
-double cross_entropy_f64(std::span<const double> logits, std::span<const double> labels,
-                         int64_t vocabulary, double scale, double dloss,
-                         std::vector<double>* dlogits);
+// The f64 function behind both rows: the loss of a token by its V logits, 0 without a label. Where
+// `dlogits` is not null, it gets their gradient, times `factor`.
+double token_loss_f64(std::span<const double> logits, double label, double factor, double* dlogits);
+
+// The reference of linear_cross_entropy and of its gradient, with the same bits for every
+// `for_each`.
+void linear_cross_entropy_reference(const ir::ReferenceArgs& args, const ForEach& for_each);
 
 // Number of tokens whose logits exist at a time, by the definition.
 int64_t tokens_per_chunk(int64_t tokens, int64_t num_chunks);
