@@ -158,7 +158,10 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
   std::error_code absent;
   if (std::filesystem::equivalent(options.input, options.output, absent))
     throw Error("--output {} is the file of --input; name another one", options.output.string());
-  const PublishedModel model(options.model, &pool);
+  // The graph rounds every weight to the compute dtype before it is used; gradients are those of
+  // f32 weights.
+  const DType stored = options.gradients ? DType::f32 : options.dtype;
+  const PublishedModel model(options.model, &pool, stored);
   const int64_t vocab_size = model.decoder().vocab_size();
   const Tokens tokens = read_tokens(options.input, vocab_size);
   const bool has_labels = !tokens.labels.empty();
@@ -167,8 +170,10 @@ void score(const ScoreOptions& options, ThreadPool& pool) {
   const auto num_tokens = static_cast<int64_t>(tokens.ids.size());
 
   ir::Graph traced;
-  nn::Trace trace(
-      traced, {.num_tokens = num_tokens, .seq_len = tokens.length, .compute_dtype = options.dtype});
+  nn::Trace trace(traced, {.num_tokens = num_tokens,
+                           .seq_len = tokens.length,
+                           .param_dtype = stored,
+                           .compute_dtype = options.dtype});
   const ir::Value logits = nn::logits(trace, model.decoder());
   traced.output("logits", logits);
   if (has_labels) {

@@ -14,7 +14,8 @@ struct ScoreOptions {
                                  // ignored), position_ids [B,T]
   std::filesystem::path output;  // logits [B,T,V] f32, loss [] f32, grad.<name> as the weight
   bool gradients = false;
-  DType dtype = DType::f32;  // compute dtype; parameters and gradients stay f32
+  DType dtype = DType::f32;  // compute dtype, and that of the weights in memory where no gradients
+                             // are asked for; gradients, and weights that have some, are f32
 };
 
 // Throws Error naming file, tensor and what is wrong with it.

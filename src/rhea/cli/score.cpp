@@ -22,7 +22,8 @@ int cmd_score(Args args) {
       ->required();
   app.add_flag("--grads", options.gradients,
                "also write the gradient of the loss for every parameter");
-  app.add_option("--dtype", dtype, "compute dtype")
+  app.add_option("--dtype", dtype,
+                 "of the computation, and without --grads of the weights in memory")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   add_threads_option(app, threads);
