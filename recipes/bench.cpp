@@ -12,14 +12,14 @@ TrainerConfig base(ModelSpec spec, int64_t batch, int64_t seq_len) {
   TrainerConfig c;
   c.model_spec = std::move(spec);
   c.optimizer = default_adamw(3e-4);
-  c.lr_scheduler.warmup_steps = 2;
+  c.lr_scheduler->warmup_steps = 2;
   c.dataloader->dataset = "random";
-  c.validator.dataloader->dataset = "random";
+  c.validator->dataloader->dataset = "random";
   c.training.local_batch_size = batch;
   c.training.seq_len = seq_len;
   c.training.steps = 10;
   c.activation_checkpoint.mode = "none";
-  c.metrics.log_freq = 1;
+  c.metrics->log_freq = 1;
   c.debug.seed = 0;
   return c;
 }

@@ -16,7 +16,7 @@ TrainerConfig published(const char* flavor, double lr, int64_t warmup, int64_t b
   TrainerConfig c;
   c.model_spec = models::llama3::model_registry(flavor);
   c.optimizer = default_adamw(lr);
-  c.lr_scheduler.warmup_steps = warmup;
+  c.lr_scheduler->warmup_steps = warmup;
   c.dataloader->dataset = "c4";
   c.training.local_batch_size = batch;
   c.training.seq_len = 8192;
@@ -31,13 +31,13 @@ TrainerConfig llama3_debugmodel() {
   TrainerConfig c;
   c.model_spec = models::llama3::model_registry("debugmodel");
   c.optimizer = default_adamw(8e-4);
-  c.lr_scheduler.warmup_steps = 2;
-  c.lr_scheduler.decay_ratio = 0.8;
+  c.lr_scheduler->warmup_steps = 2;
+  c.lr_scheduler->decay_ratio = 0.8;
   c.training.local_batch_size = 8;
   c.training.seq_len = 2048;
   c.training.steps = 10;
-  c.metrics.log_freq = 1;
-  c.validator.dataloader->dataset = "debug_text_validation";
+  c.metrics->log_freq = 1;
+  c.validator->dataloader->dataset = "debug_text_validation";
   return c;
 }
 

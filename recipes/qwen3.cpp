@@ -14,7 +14,7 @@ TrainerConfig base(const char* flavor, double lr, int64_t warmup, int64_t batch,
   TrainerConfig c;
   c.model_spec = models::qwen3::model_registry(flavor);
   c.optimizer = default_adamw(lr);
-  c.lr_scheduler.warmup_steps = warmup;
+  c.lr_scheduler->warmup_steps = warmup;
   c.training.local_batch_size = batch;
   c.training.seq_len = seq_len;
   c.training.steps = steps;
@@ -23,9 +23,9 @@ TrainerConfig base(const char* flavor, double lr, int64_t warmup, int64_t batch,
 
 TrainerConfig debug_run(const char* flavor) {
   TrainerConfig c = base(flavor, 8e-4, 2, 8, 2048, 10);
-  c.lr_scheduler.decay_ratio = 0.8;
-  c.metrics.log_freq = 1;
-  c.validator.dataloader->dataset = "debug_text_validation";
+  c.lr_scheduler->decay_ratio = 0.8;
+  c.metrics->log_freq = 1;
+  c.validator->dataloader->dataset = "debug_text_validation";
   return c;
 }
 
@@ -38,7 +38,7 @@ TrainerConfig on_c4(TrainerConfig c) {
 TrainerConfig large(const char* flavor, int64_t batch) {
   TrainerConfig c = on_c4(base(flavor, 8e-4, 600, batch, 4096, 3000));
   c.activation_checkpoint.mode = "full";
-  c.checkpoint.export_dtype = "float16";
+  c.checkpoint->export_dtype = "float16";
   return c;
 }
 
@@ -49,8 +49,8 @@ TrainerConfig qwen3_debugmodel_non_fused_qkv() { return debug_run("debugmodel_no
 
 TrainerConfig qwen3_moe_debug() {
   TrainerConfig c = base("debugmodel_moe", 3e-4, 2, 4, 4096, 10);
-  c.metrics.log_freq = 1;
-  c.validator.dataloader->dataset = "debug_text_validation";
+  c.metrics->log_freq = 1;
+  c.validator->dataloader->dataset = "debug_text_validation";
   return c;
 }
 

@@ -15,8 +15,8 @@ constexpr const char* kMoeDebugFolder = "./tests/assets/qwen3_moe_debugmodel";
 TrainerConfig debug_run(const char* folder) {
   TrainerConfig c = transformers_modeling_backend_full();
   c.hf_model = folder;
-  c.metrics.log_freq = 1;
-  c.validator.dataloader->dataset = "debug_text_validation";
+  c.metrics->log_freq = 1;
+  c.validator->dataloader->dataset = "debug_text_validation";
   return c;
 }
 
@@ -26,13 +26,13 @@ TrainerConfig transformers_modeling_backend_full() {
   TrainerConfig c;
   c.model_spec = models::deferred_spec("transformers_modeling_backend");
   c.optimizer = default_adamw(8e-4);
-  c.lr_scheduler.warmup_steps = 2;
-  c.lr_scheduler.decay_ratio = 0.8;
+  c.lr_scheduler->warmup_steps = 2;
+  c.lr_scheduler->decay_ratio = 0.8;
   c.training.local_batch_size = 2;
   c.training.seq_len = 2048;
   c.training.steps = 10;
-  c.checkpoint.interval = 10;
-  c.checkpoint.last_save_model_only = false;
+  c.checkpoint->interval = 10;
+  c.checkpoint->last_save_model_only = false;
   c.loss = CrossEntropyLossConfig{};
   c.debug.print_config = true;
   return c;
@@ -40,7 +40,7 @@ TrainerConfig transformers_modeling_backend_full() {
 
 TrainerConfig transformers_modeling_backend_full_moe() {
   TrainerConfig c = transformers_modeling_backend_full();
-  c.lr_scheduler.warmup_steps = 200;
+  c.lr_scheduler->warmup_steps = 200;
   c.training.steps = 1000;
   return c;
 }
@@ -49,8 +49,8 @@ TrainerConfig transformers_modeling_backend_full_moe() {
 TrainerConfig transformers_modeling_backend_lora() {
   TrainerConfig c = transformers_modeling_backend_full();
   c.model_spec.converters = {LoRAConverter({.rank = 8, .alpha = 16, .target_modules = {"*att*"}})};
-  c.checkpoint.last_save_model_only = true;
-  c.checkpoint.last_save_in_hf = true;
+  c.checkpoint->last_save_model_only = true;
+  c.checkpoint->last_save_in_hf = true;
   return c;
 }
 

@@ -27,12 +27,12 @@ rhea::TrainerConfig bigram_debugmodel() {
   rhea::TrainerConfig c;
   c.model_spec = bigram::spec(64, 512);
   c.optimizer = rhea::default_adamw(3e-3);
-  c.lr_scheduler.warmup_steps = 1;
+  c.lr_scheduler->warmup_steps = 1;
   c.training.local_batch_size = 2;
   c.training.seq_len = 64;
   c.training.steps = 20;
   c.training.mixed_precision_param = "float32";  // the kernel above takes nothing else
-  c.metrics.log_freq = 1;
+  c.metrics->log_freq = 1;
   c.dataloader->dataset = "random";
   return c;
 }

@@ -15,7 +15,7 @@ rhea::TrainerConfig token_shift_debugmodel() {
   rhea::TrainerConfig c;
   c.model_spec = token_shift::model_registry("debugmodel");
   c.optimizer = rhea::default_adamw(3e-3);
-  c.lr_scheduler.warmup_steps = 5;
+  c.lr_scheduler->warmup_steps = 5;
   c.training.local_batch_size = 4;
   c.training.seq_len = 128;
   c.training.steps = 100;

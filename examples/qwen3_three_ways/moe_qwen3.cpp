@@ -41,7 +41,7 @@ TrainerConfig moe_qwen3() {
   // The kernels of grouped_experts.cpp compute in f32, and what they save in forward is kept.
   c.training.mixed_precision_param = "float32";
   c.activation_checkpoint.mode = "none";
-  c.metrics.log_freq = 5;
+  c.metrics->log_freq = 5;
   c.debug.seed = 1;
   return c;
 }

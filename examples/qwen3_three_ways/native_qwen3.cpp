@@ -27,11 +27,11 @@ TrainerConfig native_qwen3() {
   c.model_spec = models::qwen3::make_spec("tiny", sizes, models::qwen3::flavor_rope("debugmodel"));
   c.dump_folder = "outputs/native_qwen3";
   c.dataloader->dataset = "debug_text";
-  c.lr_scheduler.warmup_steps = 2;
+  c.lr_scheduler->warmup_steps = 2;
   c.training.local_batch_size = 4;
   c.training.seq_len = 128;
   c.training.steps = 30;
-  c.metrics.log_freq = 5;
+  c.metrics->log_freq = 5;
   c.debug.seed = 1;
   return c;
 }

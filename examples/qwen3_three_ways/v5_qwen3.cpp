@@ -21,12 +21,12 @@ TrainerConfig v5_qwen3() {
   c.training.local_batch_size = 4;
   c.training.seq_len = 128;
   c.training.steps = 30;
-  c.checkpoint.enable = true;
-  c.checkpoint.interval = 1000;
-  c.checkpoint.last_save_model_only = true;
-  c.checkpoint.last_save_in_hf = true;
-  c.checkpoint.keep_last_full = false;
-  c.metrics.log_freq = 5;
+  c.checkpoint->enable = true;
+  c.checkpoint->interval = 1000;
+  c.checkpoint->last_save_model_only = true;
+  c.checkpoint->last_save_in_hf = true;
+  c.checkpoint->keep_last_full = false;
+  c.metrics->log_freq = 5;
   c.debug.seed = 1;
   c.debug.print_config = false;
   return c;
@@ -41,8 +41,8 @@ TrainerConfig v5_qwen3_finetune() {
   c.dump_folder = "outputs/v5_qwen3_finetune";
   c.training.steps = 20;
   c.optimizer = default_adamw(2e-4);
-  c.checkpoint.initial_load_path = folder.string();
-  c.checkpoint.initial_load_in_hf = true;
+  c.checkpoint->initial_load_path = folder.string();
+  c.checkpoint->initial_load_in_hf = true;
   return c;
 }
 RHEA_CONFIG(v5_qwen3_finetune, "the same from published weights")

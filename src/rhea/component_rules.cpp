@@ -45,16 +45,16 @@ void check_components(const TrainerConfig& config, bool reads_files, Problems& p
   const auto& groups = config.optimizer->param_groups;
   for (size_t i = 0; i < groups.size(); ++i)
     train_step::check_group(groups[i], fmt::format("optimizer.param_groups.{}", i), problems);
-  check_word(lr_scheduler::decays(), "lr_scheduler.decay_type", config.lr_scheduler.decay_type,
+  check_word(lr_scheduler::decays(), "lr_scheduler.decay_type", config.lr_scheduler->decay_type,
              problems);
-  for (const std::string& sink : config.metrics.sinks)
+  for (const std::string& sink : config.metrics->sinks)
     check_word(metrics::sinks(), "metrics.sinks", sink, problems);
-  if (config.tokenizer.kind != tokenizer::kAnyKind)
-    check_word(tokenizer::readers(), "tokenizer.kind", config.tokenizer.kind, problems);
+  if (config.tokenizer->kind != tokenizer::kAnyKind)
+    check_word(tokenizer::readers(), "tokenizer.kind", config.tokenizer->kind, problems);
   if (!reads_files) return;
   check_loader(*config.dataloader, "dataloader", problems);
-  if (config.validator.enable)
-    check_loader(*config.validator.dataloader, "validator.dataloader", problems);
+  if (config.validator->enable)
+    check_loader(*config.validator->dataloader, "validator.dataloader", problems);
 }
 
 void print_components(std::ostream& out) {

@@ -34,9 +34,9 @@ TEST(ComponentRules, TheDefaultsAreFine) { EXPECT_THAT(problems(TrainerConfig())
 TEST(ComponentRules, EachUnknownWordIsReportedWithTheKnownOnes) {
   TrainerConfig config;
   config.optimizer->param_groups[0].optimizer_name = "Lion";
-  config.lr_scheduler.decay_type = "exponential";
-  config.metrics.sinks = {"jsonl", "prometheus"};
-  config.tokenizer.kind = "words_of_mine";
+  config.lr_scheduler->decay_type = "exponential";
+  config.metrics->sinks = {"jsonl", "prometheus"};
+  config.tokenizer->kind = "words_of_mine";
   config.dataloader->dataset = "wiki";
   EXPECT_THAT(
       problems(config),
@@ -55,7 +55,7 @@ TEST(ComponentRules, AllSourcesAreCheckedAndAPlanReadsNone) {
   config.dataloader->sources.resize(2);
   config.dataloader->sources[0].dataset = "debug_text";
   config.dataloader->sources[1].dataset = "jsonl";
-  config.validator.enable = true;
+  config.validator->enable = true;
   EXPECT_THAT(
       problems(config),
       ElementsAre(HasSubstr("dataloader.sources.1.dataset_path = None: dataset jsonl needs"),
@@ -67,7 +67,7 @@ TEST(ComponentRules, WordsOfAUsersFileAreAccepted) {
   lr_scheduler::decays().add({"flat", [](double, const LrSchedulerConfig&) { return 1.0; }},
                              "mine.cpp");
   TrainerConfig config;
-  config.lr_scheduler.decay_type = "flat";
+  config.lr_scheduler->decay_type = "flat";
   EXPECT_THAT(problems(config), IsEmpty());
   std::ostringstream out;
   print_components(out);

@@ -116,7 +116,7 @@ void check_recompute_texts(const ActivationCheckpointConfig& config, const ir::G
 // An export that finds a parameter without a name would fail after the last step.
 void check_names(const TrainerConfig& config, const std::vector<nn::Parameter>& parameters,
                  Problems& problems) {
-  const auto& checkpoint = config.checkpoint;
+  const CheckpointConfig& checkpoint = *config.checkpoint;
   const bool exports = checkpoint.last_save_model_only && checkpoint.last_save_in_hf;
   if (!checkpoint.enable || !(exports || checkpoint.initial_load_in_hf)) return;
   const auto& rules = models::find_family(config.model_spec.name).key_rules;
@@ -136,7 +136,7 @@ void check_names(const TrainerConfig& config, const std::vector<nn::Parameter>& 
 // tells.
 void check_published_config(const TrainerConfig& config, const nn::Decoder::Config& model,
                             Problems& problems) {
-  const auto& checkpoint = config.checkpoint;
+  const CheckpointConfig& checkpoint = *config.checkpoint;
   if (!checkpoint.enable || !checkpoint.initial_load_in_hf) return;
   if (!models::find_family(config.model_spec.name).build) return;  // made in code only
   const std::filesystem::path folder = checkpoint.initial_load_path.value_or(config.hf_assets_path);

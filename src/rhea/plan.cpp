@@ -106,7 +106,7 @@ void print_time(const TrainerConfig& config, const train_step::StepGraphs& graph
   const DType compute = step_options(config).trace.compute_dtype;
   exec::cpu::Limits limits = machine_limits(config, pool);
   double& peak = compute == DType::bf16 ? limits.flops_bf16 : limits.flops_f32;
-  peak = config.metrics.peak_flops.value_or(peak);
+  peak = config.metrics->peak_flops.value_or(peak);
   const int64_t accumulation = config::accumulation_steps(config, 1);
   std::vector<exec::cpu::NodeTime> times;
   double flops = 0, seconds = 0;

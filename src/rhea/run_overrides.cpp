@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "rhea/base/error.h"
+#include "rhea/config/canonicalize.h"
 #include "rhea/config/override.h"
 #include "rhea/config/override_imports.h"
 #include "rhea/nn/decoder.h"
@@ -56,6 +57,8 @@ void apply_overrides(TrainerConfig& config) {
       config::apply_overrides(config, section.imports, config::override_registry(), load,
                               [model = config.model_spec.model.as<nn::Decoder::Config>()](
                                   const Config& node) { return unused(model, node); });
+  // Replacements are spelled as options are.
+  if (!applied.nodes.empty()) config::canonicalize(config);
   section.active = applied.names();
   section.applied = true;
 }

@@ -61,7 +61,7 @@ std::vector<metrics::Metric> load_metrics(const train_step::TrainStep& step) {
 Trainer::~Trainer() = default;
 
 ExitCode Trainer::train() {
-  if (config_.checkpoint.create_seed_checkpoint) {
+  if (config_.checkpoint->create_seed_checkpoint) {
     checkpointer_->save_seed(
         model_tensors(*step_).tensors(),
         state_map({.seed = seed_}, loader_->state(), config_, hf_config_json_, adapters_));
@@ -93,7 +93,7 @@ ExitCode Trainer::train() {
     const StepResult result = train_one_step();
     ++current_step_;
     ++schedule_step_;
-    const bool logs = current_step_ == first || current_step_ % config_.metrics.log_freq == 0 ||
+    const bool logs = current_step_ == first || current_step_ % config_.metrics->log_freq == 0 ||
                       current_step_ == config_.training.steps;
     if (logs) {
       const metrics::StructuredLog::Span collecting(*events_, "collect_dist_metrics");
@@ -111,8 +111,8 @@ ExitCode Trainer::train() {
     metrics_->show_progress(current_step_);
     save(current_step_ == config_.training.steps ? checkpoint::SaveReason::last
                                                  : checkpoint::SaveReason::interval);
-    if (config_.validator.enable &&
-        (current_step_ == 1 || current_step_ % config_.validator.freq == 0))
+    if (config_.validator->enable &&
+        (current_step_ == 1 || current_step_ % config_.validator->freq == 0))
       validate();
     if (profiler_) profiler_->end_step();
     if (snapshot_) snapshot_->end_step(current_step_);
@@ -224,8 +224,8 @@ void Trainer::stop_if_non_finite(const StepResult& result) {
 void Trainer::validate() {
   const metrics::StructuredLog::Span span(*events_, "eval");
   const auto start = Clock::now();
-  auto options = loader_options(config_, *config_.validator.dataloader);
-  options.infinite = config_.validator.steps != -1;
+  auto options = loader_options(config_, *config_.validator->dataloader);
+  options.infinite = config_.validator->steps != -1;
   options.pad_last_batch = true;
   options.vocab_size = models::decoder(config_.model_spec).vocab_size();
   data::DataLoader loader(options, tokenizer_);
@@ -233,7 +233,8 @@ void Trainer::validate() {
   int64_t valid = 0, tokens = 0;
   data::Batch batch;
   for (int64_t i = 0;
-       (config_.validator.steps == -1 || i < config_.validator.steps) && loader.next(batch); ++i) {
+       (config_.validator->steps == -1 || i < config_.validator->steps) && loader.next(batch);
+       ++i) {
     check_ids(batch);
     tokens += batch.rows * batch.seq_len;
     if (batch.num_valid_labels == 0) continue;
@@ -261,8 +262,8 @@ ExitCode Trainer::stop_on_request(signals::StopRequest::Cause cause) {
       cause == signals::StopRequest::Cause::wall_time
           ? fmt::format("training.max_wall_time ({}) is over", config_.training.max_wall_time)
           : fmt::format("{} received", signals::signal_name(signals::received()));
-  if (!config_.checkpoint.enable || config_.checkpoint.load_only ||
-      !config_.checkpoint.save_on_signal) {
+  if (!config_.checkpoint->enable || config_.checkpoint->load_only ||
+      !config_.checkpoint->save_on_signal) {
     log::warning(kLog,
                  "{} after step {}; nothing was saved (checkpoint.enable is off, or saving is not "
                  "asked for)",

@@ -81,8 +81,8 @@ void check_memory(const TrainerConfig& config, const train_step::StepGraphs& gra
                          static_cast<double>(config.training.seq_len);
   const MachineMemory left = machine_memory();
   const int64_t available = left.available;
-  const bool copies = config.checkpoint.enable && !config.checkpoint.load_only &&
-                      lower_case(config.checkpoint.async_mode) != "disabled";
+  const bool copies = config.checkpoint->enable && !config.checkpoint->load_only &&
+                      lower_case(config.checkpoint->async_mode) != "disabled";
   const double copy = copies ? static_cast<double>(memory.parameters + memory.optimizer) : 0;
   const double needed = static_cast<double>(memory.total()) + batches + copy;
   if (needed <= static_cast<double>(available)) return;
@@ -250,15 +250,15 @@ void Trainer::build_model() {
               with_commas(group.num_parameters));
   }
   std::vector<std::string> warnings;
-  schedule_ = lr_scheduler::make_schedule(config_.lr_scheduler, config_.training.steps, warnings);
+  schedule_ = lr_scheduler::make_schedule(*config_.lr_scheduler, config_.training.steps, warnings);
   for (const auto& warning : warnings) log::warning(kLog, "{}", warning);
 }
 
 void Trainer::build_step(train_step::StepGraphs graphs, const train_step::StepOptions& options) {
   const auto compile = compile_options(config_);
-  if (config_.profiler.enable_memory_snapshot)
+  if (config_.profiler->enable_memory_snapshot)
     snapshot_ = std::make_unique<profiler::MemorySnapshot>(
-        config_.profiler, config_.dump_folder, graphs,
+        *config_.profiler, config_.dump_folder, graphs,
         train_step::plan_step(graphs, pool_->num_threads(), compile));
   try {
     check_memory(config_, graphs, accumulation_, pool_->num_threads());
@@ -292,12 +292,12 @@ void Trainer::build_checkpointer() {
   folders.hf_config_json = hf_config_json_;
   auto key_map = make_key_map(config_.model_spec);
   adapters_ = key_map.adapters;
-  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(config_.checkpoint, folders,
+  checkpointer_ = std::make_unique<checkpoint::Checkpointer>(*config_.checkpoint, folders,
                                                              std::move(key_map), pool_.get());
 }
 
 double Trainer::measure_peak() {
-  if (config_.metrics.peak_flops) return *config_.metrics.peak_flops;
+  if (config_.metrics->peak_flops) return *config_.metrics->peak_flops;
   const bool bf16 =
       config_.training.dtype == "bfloat16" || config_.training.mixed_precision_param == "bfloat16";
   return ops::measured_peak_flops(bf16 ? DType::bf16 : DType::f32, *pool_, cache_folder(config_));
@@ -308,7 +308,7 @@ void Trainer::build_metrics() {
   metrics_ = std::make_unique<metrics::StepMetrics>(
       metrics::StepMetricsOptions{.config = config_.metrics,
                                   .dump_folder = config_.dump_folder,
-                                  .colors = terminal && !config_.metrics.disable_color_printing,
+                                  .colors = terminal && !config_.metrics->disable_color_printing,
                                   .progress = terminal,
                                   .flops_per_token = static_cast<double>(size_.flops_per_token),
                                   .peak_flops = peak_flops_,
@@ -318,9 +318,9 @@ void Trainer::build_metrics() {
 }
 
 void Trainer::build_profiler() {
-  if (!config_.profiler.enable_profiling) return;
+  if (!config_.profiler->enable_profiling) return;
   const exec::cpu::Limits limits = measure_limits(*pool_);
-  profiler_ = std::make_unique<profiler::Profiler>(config_.profiler, config_.dump_folder,
+  profiler_ = std::make_unique<profiler::Profiler>(*config_.profiler, config_.dump_folder,
                                                    step_->executables(), limits);
   events_->set_listener([this](std::string_view name) {
     name.empty() ? profiler_->end_phase() : profiler_->begin_phase(name);

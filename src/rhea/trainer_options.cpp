@@ -22,7 +22,7 @@ train_step::StepOptions step_options(const TrainerConfig& config) {
   options.trace.force_load_balance = config.debug.moe_force_load_balance;
   options.loss = config.loss;
   options.accumulates = config::accumulation_steps(config, 1) > 1;
-  options.validates = config.validator.enable;
+  options.validates = config.validator->enable;
   options.activation_checkpoint = config.activation_checkpoint;
   options.optimizer = config.optimizer;
   options.disable_passes = config.debug.disable_passes;
@@ -60,7 +60,7 @@ data::DataLoaderOptions loader_options(const TrainerConfig& config,
     options.sources.push_back(
         {source.dataset, source.dataset_path, source.infinite, source.weight});
   options.stopping_strategy = data::parse_stopping_strategy(loader.stopping_strategy);
-  options.special_tokens_in_text = config.tokenizer.special_tokens_in_text == "plain"
+  options.special_tokens_in_text = config.tokenizer->special_tokens_in_text == "plain"
                                        ? tokenizer::SpecialTokensInText::plain
                                        : tokenizer::SpecialTokensInText::control;
   options.rows = config.training.local_batch_size;
@@ -90,7 +90,7 @@ exec::cpu::Limits machine_limits(const TrainerConfig& config, ThreadPool& pool) 
 }
 
 std::filesystem::path tokenizer_path(const TrainerConfig& config) {
-  return config.tokenizer.path.empty() ? config.hf_assets_path : config.tokenizer.path;
+  return config.tokenizer->path.empty() ? config.hf_assets_path : config.tokenizer->path;
 }
 
 exec::cpu::Limits measure_limits(ThreadPool& pool) {
@@ -106,7 +106,7 @@ std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConf
         loader.sources, [](const auto& source) { return data::needs_tokenizer(source.dataset); });
   };
   if (!needs(*config.dataloader) &&
-      !(config.validator.enable && needs(*config.validator.dataloader)))
+      !(config.validator->enable && needs(*config.validator->dataloader)))
     return nullptr;
   const std::filesystem::path path = tokenizer_path(config);
   if (path.filename() == "tokenizer.model")
@@ -114,7 +114,7 @@ std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConf
         "{}: a tokenizer.model file is not read; give the folder with tokenizer.json, or with "
         "vocab.json and merges.txt",
         path.string());
-  return tokenizer::load_tokenizer(path, config.tokenizer.kind);
+  return tokenizer::load_tokenizer({path, &*config.tokenizer}, config.tokenizer->kind);
 }
 
 }  // namespace rhea

@@ -28,7 +28,7 @@ void add_model(StockTensors& tensors, const train_step::TrainStep& step) {
 // The config as a checkpoint records it: the folders by which generate, score and convert find what
 // lies beside the weights are the same from every working folder.
 std::string config_text(TrainerConfig config) {
-  for (std::string* path : {&config.hf_assets_path, &config.tokenizer.path})
+  for (std::string* path : {&config.hf_assets_path, &config.tokenizer->path})
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
   return config::to_json(config, -1);
 }

@@ -1,5 +1,6 @@
 // One of each thing that a user's file can register beside kernels and overrides; parts_test.cpp
 // trains with all of them.
+#include <cctype>
 #include <cstdio>
 
 #include "rhea/base/error.h"
@@ -43,9 +44,10 @@ class Greetings final : public rhea::data::DocumentSource {
 class Bytes final : public rhea::tokenizer::Tokenizer {
  public:
   using Options = rhea::tokenizer::EncodeOptions;
+  explicit Bytes(bool upper) : upper_(upper) {}
   std::vector<int32_t> encode(std::string_view text, const Options&) const override {
     std::vector<int32_t> ids = {kEdge};
-    for (const unsigned char c : text) ids.push_back(c);
+    for (const unsigned char c : text) ids.push_back(upper_ ? std::toupper(c) : c);
     ids.push_back(kEdge);
     return ids;
   }
@@ -73,9 +75,10 @@ class Bytes final : public rhea::tokenizer::Tokenizer {
 
  private:
   static constexpr int32_t kEdge = 256;
+  bool upper_;
 };
 
-// A place for the numbers of a run: a line of losses.csv per step.
+// A place for the numbers of a run: a line of a file per step.
 class Csv final : public rhea::metrics::MetricSink {
  public:
   explicit Csv(const std::filesystem::path& file) : file_(std::fopen(file.c_str(), "a")) {
@@ -137,16 +140,21 @@ RHEA_PLUGIN(p) {
              .documents = [](const SourceOptions&,
                              const DocumentFormat&) { return std::make_unique<Greetings>(); },
              .path = rhea::data::Dataset::Path::ignored});
-  p.tokenizer(
-      {.name = "bytes", .read = [](const std::filesystem::path&, std::vector<std::string>&) {
-         return std::make_shared<Bytes>();
-       }});
+  p.tokenizer({.name = "bytes",
+               .read = [](const rhea::tokenizer::ReadOptions& options, std::vector<std::string>&) {
+                 const auto* config = dynamic_cast<const parts::BytesConfig*>(options.config);
+                 return std::make_shared<Bytes>(config != nullptr && config->upper);
+               }});
   p.metric_sink({.name = "csv", .open = [](const rhea::metrics::SinkOptions& options) {
-                   return std::make_unique<Csv>(options.dump_folder / "losses.csv");
+                   const auto* config = dynamic_cast<const parts::CsvConfig*>(&options.config);
+                   return std::make_unique<Csv>(
+                       options.dump_folder / (config == nullptr ? "losses.csv" : config->csv_file));
                  }});
   p.optimizer(lion());
-  p.lr_schedule({.name = "halves", .shape = [](double progress, const rhea::LrSchedulerConfig&) {
-                   return progress < 0.5 ? 1.0 : 0.5;
-                 }});
+  p.lr_schedule(
+      {.name = "halves", .shape = [](double progress, const rhea::LrSchedulerConfig& section) {
+         const auto* config = dynamic_cast<const parts::HalvesConfig*>(&section);
+         return progress < 0.5 ? 1.0 : config == nullptr ? 0.5 : config->rest;
+       }});
   p.loss<parts::ZLoss>("ZLoss", trace_z_loss);
 }

@@ -50,8 +50,16 @@ class Parts : public RunTest {
                           "--metrics.sinks=csv"},
                          more);
   }
-  std::vector<std::string> csv_lines() const {
-    std::ifstream file(dump() / "losses.csv");
+  // What a run that begins anew logs for its steps.
+  std::vector<support::StepRow> rows_of(const Words& words) {
+    fs::remove_all(dump());
+    const Outcome outcome = rhea(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    output_ = outcome.output;
+    return support::read_rows(dump());
+  }
+  std::vector<std::string> csv_lines(const char* name = "losses.csv") const {
+    std::ifstream file(dump() / name);
     std::vector<std::string> lines;
     for (std::string line; std::getline(file, line);) lines.push_back(line);
     return lines;
@@ -106,12 +114,9 @@ TEST_F(Parts, ResumeToTheBitsOfARunThatWasNotStopped) {
 // The term that ZLoss adds is in what is minimised, not in the log alone.
 TEST_F(Parts, TheLossAndItsOptionsAct) {
   const auto losses = [&](const char* weight) {
-    fs::remove_all(dump());
     Words words = with_parts("train", 3);
     std::erase(words, "--loss.z_weight=1e-4");
-    const Outcome outcome = rhea(support::join(words, {std::string("--loss.z_weight=") + weight}));
-    EXPECT_EQ(outcome.code, 0) << outcome.output;
-    return support::read_rows(dump());
+    return rows_of(support::join(words, {std::string("--loss.z_weight=") + weight}));
   };
   const auto without = losses("0"), with = losses("0.01");
   ASSERT_EQ(with.size(), 3U);
@@ -123,13 +128,6 @@ TEST_F(Parts, TheLossAndItsOptionsAct) {
 // The same run with nodes of its config replaced, and with the words that name the parts.
 TEST_F(Parts, ReplaceNodesOfTheConfig) {
   const std::string folder = RHEA_SOURCE_DIR "/tests/parts/";
-  const auto rows_of = [&](const Words& words) {
-    fs::remove_all(dump());
-    const Outcome outcome = rhea(words);
-    EXPECT_EQ(outcome.code, 0) << outcome.output;
-    output_ = outcome.output;
-    return support::read_rows(dump());
-  };
   const auto replacing = [&](const std::string& imports, const Words& more) {
     return rows_of(support::join(
         {"train", "--module=" RHEA_SOURCE_DIR "/examples/own_model/token_shift.cpp",
@@ -157,6 +155,40 @@ TEST_F(Parts, ReplaceNodesOfTheConfig) {
   EXPECT_EQ(two, named);
   ASSERT_EQ(all.size(), 4U);
   EXPECT_NE(all[0].loss, named[0].loss) << "its countdowns begin elsewhere";
+}
+
+// The decay, the tokenizer and the sink of parts.cpp find their fields in the sections that
+// sections.cpp puts into the run.
+TEST_F(Parts, ReadWhatAReplacedSectionAdds) {
+  const std::string file = "," RHEA_SOURCE_DIR "/tests/parts/sections.cpp";
+  const auto greetings = [&](const std::string& imports, const Words& more) {
+    Words words = with_parts("train", 14, more);
+    for (std::string& word : words) {
+      if (word.starts_with("--override.imports=")) word += imports;
+      if (word.starts_with("--dataloader.dataset=")) word = "--dataloader.dataset=greetings";
+    }
+    return rows_of(words);
+  };
+  const auto stock = greetings("", {"--tokenizer.kind=bytes"});
+  ASSERT_EQ(stock.size(), 14U);
+  EXPECT_DOUBLE_EQ(stock[12].lr, 0.5e-3);
+
+  EXPECT_EQ(greetings(file + R"(:capitals={"upper": false})", {}), stock) << "the same bytes";
+  EXPECT_EQ(csv_lines().size(), 14U);
+
+  const auto own = greetings(file, {});
+  EXPECT_THAT(
+      output_,
+      AllOf(HasSubstr("[Override] own_file: metrics MetricsConfig -> CsvConfig\n"),
+            HasSubstr("[Override] capitals: tokenizer TokenizerConfig -> BytesConfig\n"),
+            HasSubstr("[Override] quarter: lr_scheduler LrSchedulerConfig -> HalvesConfig\n"),
+            HasSubstr("Applied 3 override(s)")));
+  ASSERT_EQ(own.size(), 14U);
+  EXPECT_DOUBLE_EQ(own[4].lr, 1e-3);
+  EXPECT_DOUBLE_EQ(own[12].lr, 0.25e-3);
+  EXPECT_NE(own[0].loss, stock[0].loss) << "other tokens";
+  EXPECT_EQ(csv_lines("mine.csv").size(), 14U);
+  EXPECT_FALSE(fs::exists(dump() / "losses.csv"));
 }
 
 TEST_F(Parts, PlanKnowsTheStateOfTheOptimizer) {

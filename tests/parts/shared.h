@@ -1,7 +1,9 @@
-// Configs that parts.cpp reads and replacements.cpp puts into runs.
+// Configs that parts.cpp reads and replacements.cpp and sections.cpp put into runs.
 #pragma once
 #include "rhea/config/sections/data.h"
 #include "rhea/config/sections/loss.h"
+#include "rhea/config/sections/metrics.h"
+#include "rhea/config/sections/optimizer.h"
 
 namespace parts {
 
@@ -11,6 +13,33 @@ struct CountdownConfig : rhea::DataloaderConfig {
   void fields(rhea::Visitor& v) override {
     DataloaderConfig::fields(v);
     v("start", start, "where the first countdown begins");
+  }
+};
+
+// A section `lr_scheduler`: how much of the rate is left in the second half of the decay.
+struct HalvesConfig : rhea::LrSchedulerConfig {
+  double rest = 0.5;
+  void fields(rhea::Visitor& v) override {
+    LrSchedulerConfig::fields(v);
+    v("rest", rest, "factor of the second half", rhea::between{0, 1});
+  }
+};
+
+// A section `tokenizer`: what else the bytes are.
+struct BytesConfig : rhea::TokenizerConfig {
+  bool upper = false;
+  void fields(rhea::Visitor& v) override {
+    TokenizerConfig::fields(v);
+    v("upper", upper, "small letters are read as capitals");
+  }
+};
+
+// A section `metrics`: where the losses go.
+struct CsvConfig : rhea::MetricsConfig {
+  std::string csv_file = "losses.csv";
+  void fields(rhea::Visitor& v) override {
+    MetricsConfig::fields(v);
+    v("csv_file", csv_file, "under dump_folder");
   }
 };
 

@@ -29,6 +29,16 @@ TEST_F(RecipeErrors, AWrongFieldNameNamesTheField) {
   EXPECT_THAT(messages("c.training.stepz = 5;"),
               AllOf(HasSubstr("wrong.cpp:4:14: error: "), HasSubstr("stepz"),
                     HasSubstr("TrainingConfig"), HasSubstr("steps")));
+  EXPECT_THAT(messages("c.checkpoint->intervall = 5;"),
+              AllOf(HasSubstr("wrong.cpp:4:17: error: "), HasSubstr("intervall"),
+                    HasSubstr("CheckpointConfig"), HasSubstr("interval")));
+}
+
+// A section that something is built from is a slot, whose fields stand behind an arrow.
+TEST_F(RecipeErrors, ADotBeforeAFieldOfASlotNamesTheSlot) {
+  EXPECT_THAT(messages("c.checkpoint.enable = true;"),
+              AllOf(HasSubstr("wrong.cpp:4:16: error: "), HasSubstr("enable"),
+                    HasSubstr("Slot<rhea::CheckpointConfig>")));
 }
 
 TEST_F(RecipeErrors, AWrongTypeNamesBothTypes) {

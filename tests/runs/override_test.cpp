@@ -134,6 +134,14 @@ void register_overrides() {
           return stock;
         },
         "test");
+    r.add<ValidatorConfig>(
+        "four_batches", {},
+        [](ValidatorConfig stock) {
+          stock.steps = 4;
+          stock.dataloader->dataset = "Debug_Text_Validation";
+          return stock;
+        },
+        "test");
     r.add<nn::Linear::Config>(
         "head", {.fqns = {"lm_head"}}, [](const nn::Linear::Config& stock) { return stock; },
         "test");
@@ -216,6 +224,20 @@ TEST_F(Overrides, TheOptimizerIsOneNode) {
   EXPECT_THAT(outcome.output,
               HasSubstr("[Override] no_decay: optimizer AdamW.Config -> AdamW.Config\n"));
   EXPECT_THAT(outcome.output, HasSubstr("weight_decay: 0"));
+}
+
+// As if its values had been given as options.
+TEST_F(Overrides, WhatASectionSaysIsSpelledAsOptionsAre) {
+  const auto outcome = here({"config", "--module", "qwen3", "--config", "qwen3_debugmodel",
+                             "--override.imports", "four_batches"});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output,
+              HasSubstr("[Override] four_batches: validator ValidatorConfig -> ValidatorConfig\n"));
+  const size_t validator = outcome.output.find("\"validator\": {");
+  ASSERT_NE(validator, std::string::npos);
+  const std::string loader = outcome.output.substr(validator, 400);
+  EXPECT_THAT(loader, HasSubstr("\"dataset\": \"debug_text_validation\""));
+  EXPECT_THAT(loader, HasSubstr("\"infinite\": true"));
 }
 
 TEST_F(Overrides, LimitsAreSeenAtTraceWithBothNumbers) {

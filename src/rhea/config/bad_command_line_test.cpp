@@ -80,6 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"activation-checkpoint:sometimes",
              {"activation_checkpoint.mode", "sometimes", "selective"}},
         Case{"training:x", {"no section with alternatives"}},
+        Case{"checkpoint:x", {"no section with alternatives"}},
         Case{"loss:Hinge", {"Hinge", "CrossEntropyLoss, ChunkedLossWrapper"}},
         Case{"loss:CrossEntropyLoss --loss.num_chunks 4", {"unknown option --loss.num_chunks"}},
         Case{"--training.gc_freq often", {"training.gc_freq", "'often'", "expected an integer"}}),

@@ -59,9 +59,9 @@ void lower(DataloaderConfig& loader) {
 void canonicalize(TrainerConfig& config) {
   Canonicalizer visitor;
   config.fields(visitor);
-  config.validator.dataloader->infinite = config.validator.steps != -1;
+  config.validator->dataloader->infinite = config.validator->steps != -1;
   lower(*config.dataloader);
-  lower(*config.validator.dataloader);
+  lower(*config.validator->dataloader);
 }
 
 }  // namespace rhea::config

@@ -105,7 +105,7 @@ class Applier {
   void apply(const UnionWord& word) {
     const Option* option = index_->find(word.section);
     const auto* slot = option ? std::get_if<SlotOption>(&option->kind) : nullptr;
-    if (slot) {
+    if (slot && !option->info.alternatives.empty()) {
       std::vector<std::string_view> names;
       for (const Alternative& alternative : option->info.alternatives) {
         names.push_back(alternative.name);

@@ -52,7 +52,7 @@ TEST(CommandLine, RecipeBelowOptions) {
 TEST(CommandLine, Flags) {
   EXPECT_FALSE(good("--compile.no_enable").compile.enable);
   EXPECT_FALSE(good("--compile.no-enable").compile.enable);
-  EXPECT_TRUE(good("--checkpoint.enable").checkpoint.enable);
+  EXPECT_TRUE(good("--checkpoint.enable").checkpoint->enable);
   const TrainerConfig c = good("--optimizer.param_groups.0.optimizer_kwargs.nesterov");
   EXPECT_EQ(c.optimizer->param_groups[0].optimizer_kwargs.nesterov, true);
 }
@@ -96,8 +96,8 @@ TEST(CommandLine, SpellingBecomesCanonical) {
       "GPipe");
   EXPECT_EQ(good("--dataloader.dataset Debug_Text").dataloader->dataset, "debug_text");
   EXPECT_EQ(good("--optimizer.implementation for_loop").optimizer->implementation, "for-loop");
-  EXPECT_TRUE(good("--validator.steps 5").validator.dataloader->infinite);
-  EXPECT_FALSE(good("--validator.dataloader.infinite").validator.dataloader->infinite);
+  EXPECT_TRUE(good("--validator.steps 5").validator->dataloader->infinite);
+  EXPECT_FALSE(good("--validator.dataloader.infinite").validator->dataloader->infinite);
 }
 
 TEST(CommandLine, Aliases) {
@@ -145,7 +145,7 @@ TEST(CommandLine, EveryOptionRoundTripsThroughItsText) {
   TrainerConfig config = test_recipe();
   config.debug.seed = 3;
   config.training.max_norm = 0.1;
-  config.checkpoint.exclude_from_loading = {"optimizer", "lr_scheduler"};
+  config.checkpoint->exclude_from_loading = {"optimizer", "lr_scheduler"};
   config.optimizer->param_groups.push_back(ParamGroup{});
   canonicalize(config);
   std::vector<std::string> args;

@@ -93,10 +93,11 @@ const std::array kLoaderRows = {
 };
 
 bool needs_tokenizer(const TrainerConfig& c) {
-  return reads_text(*c.dataloader) || (c.validator.enable && reads_text(*c.validator.dataloader));
+  return reads_text(*c.dataloader) || (c.validator->enable && reads_text(*c.validator->dataloader));
 }
 bool exports_hf(const TrainerConfig& c) {
-  return c.checkpoint.enable && c.checkpoint.last_save_model_only && c.checkpoint.last_save_in_hf;
+  return c.checkpoint->enable && c.checkpoint->last_save_model_only &&
+         c.checkpoint->last_save_in_hf;
 }
 bool uses_plugin(const TrainerConfig& c) {
   return c.compile.backend == "pjrt" || c.compile.backend == "neuron";
@@ -113,19 +114,19 @@ Reason without_plugin(const TrainerConfig& c) {
   return uses_plugin(c) ? kActs : "the CPU executor has no plugin: compile.backend is not pjrt";
 }
 Reason without_checkpoints(const TrainerConfig& c) {
-  return c.checkpoint.enable ? kActs : "checkpoint.enable is off";
+  return c.checkpoint->enable ? kActs : "checkpoint.enable is off";
 }
 Reason without_saves(const TrainerConfig& c) {
-  if (!c.checkpoint.enable) return without_checkpoints(c);
-  return c.checkpoint.load_only ? "checkpoint.load_only never saves" : kActs;
+  if (!c.checkpoint->enable) return without_checkpoints(c);
+  return c.checkpoint->load_only ? "checkpoint.load_only never saves" : kActs;
 }
 Reason without_last_model(const TrainerConfig& c) {
   if (const Reason reason = without_saves(c); !reason.empty()) return reason;
-  return c.checkpoint.last_save_model_only ? kActs : "checkpoint.last_save_model_only is off";
+  return c.checkpoint->last_save_model_only ? kActs : "checkpoint.last_save_model_only is off";
 }
 Reason without_decay(const TrainerConfig& c) {
-  return c.lr_scheduler.decay_ratio == 0.0 ? "lr_scheduler.decay_ratio is 0: nothing decays"
-                                           : kActs;
+  return c.lr_scheduler->decay_ratio == 0.0 ? "lr_scheduler.decay_ratio is 0: nothing decays"
+                                            : kActs;
 }
 Reason without_budget(const TrainerConfig& c) {
   return is(c.activation_checkpoint.mode, "memory_budget")
@@ -141,7 +142,7 @@ Reason without_config_json(const TrainerConfig& c) {
              : "the sizes of this model do not come from a config.json";
 }
 Reason without_validation(const TrainerConfig& c) {
-  return c.validator.enable ? kActs : "validator.enable is off";
+  return c.validator->enable ? kActs : "validator.enable is off";
 }
 
 struct Row {
@@ -151,7 +152,7 @@ struct Row {
 const std::array kRows = {
     Row{"metrics.save_tb_folder",
         [](const TrainerConfig& c) -> Reason {
-          return c.metrics.enable_tensorboard ? kActs : "metrics.enable_tensorboard is off";
+          return c.metrics->enable_tensorboard ? kActs : "metrics.enable_tensorboard is off";
         }},
     Row{"metrics.save_for_all_ranks",
         [](const TrainerConfig&) -> Reason { return "there is one rank"; }},
@@ -193,9 +194,9 @@ const std::array kRows = {
     Row{"checkpoint.merge_adapters",
         [](const TrainerConfig& c) -> Reason {
           if (c.model_spec.converters.empty()) return "the model has no LoRA adapters";
-          return c.checkpoint.last_save_in_hf ? without_last_model(c)
-                                              : "last_save_in_hf is off: adapters stay beside "
-                                                "the weights";
+          return c.checkpoint->last_save_in_hf ? without_last_model(c)
+                                               : "last_save_in_hf is off: adapters stay beside "
+                                                 "the weights";
         }},
     Row{"checkpoint.keep_latest_k", without_saves},
     Row{"checkpoint.enable_first_step_checkpoint", without_saves},
@@ -205,8 +206,8 @@ const std::array kRows = {
     Row{"checkpoint.on_full_disk", without_saves},
     Row{"checkpoint.initial_load_model_only",
         [](const TrainerConfig& c) -> Reason {
-          if (!c.checkpoint.enable) return without_checkpoints(c);
-          return c.checkpoint.initial_load_path || c.checkpoint.initial_load_in_hf
+          if (!c.checkpoint->enable) return without_checkpoints(c);
+          return c.checkpoint->initial_load_path || c.checkpoint->initial_load_in_hf
                      ? kActs
                      : "there is no checkpoint.initial_load_path";
         }},
@@ -270,7 +271,7 @@ Reason reason_of(const TrainerConfig& config, std::string_view option) {
   for (const std::string_view prefix : kLoaders) {
     if (!option.starts_with(prefix)) continue;
     const DataloaderConfig& loader =
-        *(prefix == kLoaders[0] ? config.dataloader : config.validator.dataloader);
+        *(prefix == kLoaders[0] ? config.dataloader : config.validator->dataloader);
     if (option == kFollowsSteps) return "it follows validator.steps";
     for (const LoaderRow& row : kLoaderRows)
       if (option.substr(prefix.size()) == row.option) return row.reason(loader);
@@ -298,7 +299,7 @@ void warn_without_effect(const TrainerConfig& config, const std::vector<std::str
     const auto* leaf = option ? std::get_if<LeafOption>(&option->kind) : nullptr;
     return leaf ? leaf_text(leaf->place) : std::string();
   };
-  const CheckpointConfig& checkpoint = config.checkpoint;
+  const CheckpointConfig& checkpoint = *config.checkpoint;
   for (const std::string& path : given) {
     // The default, but who writes it expects it to do something.
     if (path == "checkpoint.initial_load_model_only" && checkpoint.enable &&

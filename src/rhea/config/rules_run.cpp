@@ -74,7 +74,7 @@ void check_sources(const DataloaderConfig& d, const std::string& path, Report& r
 }  // namespace
 
 void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Report& report) {
-  const CheckpointConfig& c = config.checkpoint;
+  const CheckpointConfig& c = *config.checkpoint;
   if (blank(c.folder))
     report.add("checkpoint.folder", "\"" + c.folder + "\"", "The 'folder' field cannot be empty.");
   check_initial_load(c, config.hf_assets_path, world, report);
@@ -112,18 +112,18 @@ void check_checkpoint(const TrainerConfig& config, const WorldFacts& world, Repo
 
 void check_data(const TrainerConfig& config, Report& report) {
   check_sources(*config.dataloader, "dataloader", report);
-  const ValidatorConfig& v = config.validator;
+  const ValidatorConfig& v = *config.validator;
   if (v.steps != -1 && v.steps <= 0)
     report.add("validator.steps", std::to_string(v.steps),
                "validation steps must be positive or -1");
   if (v.enable) check_sources(*v.dataloader, "validator.dataloader", report);
-  const std::string& tokenizer = config.tokenizer.path;
+  const std::string& tokenizer = config.tokenizer->path;
   if (!tokenizer.empty() && !std::filesystem::exists(tokenizer))
     report.add("tokenizer.path", tokenizer, "there is no such file or folder");
 }
 
 void check_observation(const TrainerConfig& config, const WorldFacts& world, Report& report) {
-  const ProfilerConfig& p = config.profiler;
+  const ProfilerConfig& p = *config.profiler;
   if (p.enable_profiling && p.profile_freq < p.profiler_warmup + p.profiler_active)
     report.add("profiler.profile_freq", std::to_string(p.profile_freq),
                fmt::format("must be at least profiler_warmup + profiler_active ({} + {})",

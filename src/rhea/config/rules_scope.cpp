@@ -22,7 +22,7 @@ void check_scope(const TrainerConfig& config, const WorldFacts& world, Report& r
   refuse(mode == "threads" || mode == "local_tensor" || mode == "fake_backend", "comm.mode",
          config.comm.mode,
          "this version trains with one rank, which needs no transport: use default");
-  refuse(config.metrics.enable_wandb, "metrics.enable_wandb", "true",
+  refuse(config.metrics->enable_wandb, "metrics.enable_wandb", "true",
          "this version writes TensorBoard files and metrics/rank_0.jsonl");
 }
 

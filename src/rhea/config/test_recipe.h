@@ -15,7 +15,7 @@ inline TrainerConfig test_recipe() {
   c.hf_assets_path = ".";
   c.training.steps = 10;
   c.training.seq_len = 128;
-  c.lr_scheduler.warmup_steps = 2;
+  c.lr_scheduler->warmup_steps = 2;
   return c;
 }
 

@@ -36,26 +36,28 @@ struct ModelSpec : Config {
   }
 };
 
-// Everything that a run is made of: what a recipe sets and the command line changes.
+// Everything that a run is made of: what a recipe sets and the command line changes. What is built
+// from a section of its own is a slot, `c.lr_scheduler->warmup_steps`: a recipe or an override may
+// fill it with a derived config. Settings of the whole run are plain, `c.training.steps`.
 struct TrainerConfig : Config {
   ModelSpec model_spec;
   std::string hf_assets_path = "./tests/assets/tokenizer";
   std::string dump_folder = "./outputs";
   std::string hf_model;
   HfOverridesConfig hf_overrides;
-  ProfilerConfig profiler;
-  MetricsConfig metrics;
-  TokenizerConfig tokenizer;
+  Slot<ProfilerConfig> profiler;
+  Slot<MetricsConfig> metrics;
+  Slot<TokenizerConfig> tokenizer;
   Slot<DataloaderConfig> dataloader;
   Slot<OptimizerConfig> optimizer = default_adamw();  // update rules
-  LrSchedulerConfig lr_scheduler;
+  Slot<LrSchedulerConfig> lr_scheduler;
   TrainingConfig training;
   ParallelismConfig parallelism;
-  CheckpointConfig checkpoint;
+  Slot<CheckpointConfig> checkpoint;
   ActivationCheckpointConfig activation_checkpoint;
   CompileConfig compile;
   CommConfig comm;
-  ValidatorConfig validator;
+  Slot<ValidatorConfig> validator;
   DebugConfig debug;
   OverrideConfig override;
   Slot<LossConfig> loss = ChunkedLossConfig{};

@@ -104,7 +104,7 @@ void write_token_shards(const TokenShardOptions& options, std::ostream& report) 
                                     ? options.rows_per_file
                                     : std::max<int64_t>(1, kTokensPerFile / data.seq_len);
   check_memory(rows_per_file, data.seq_len);
-  DataLoader loader(data, tokenizer::load_tokenizer(options.tokenizer, options.kind));
+  DataLoader loader(data, tokenizer::load_tokenizer({options.tokenizer}, options.kind));
   int64_t num_rows = 0;
   int64_t num_labels = 0;
   int num_files = 0;

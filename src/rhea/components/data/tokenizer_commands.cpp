@@ -37,7 +37,7 @@ constexpr const char* kChatTemplate =
 // Warnings go to standard error: standard output belongs to the result.
 std::shared_ptr<const Tokenizer> load(const std::filesystem::path& path, const std::string& kind) {
   std::vector<std::string> warnings;
-  auto tokenizer = tokenizer::load_tokenizer(path, kind, &warnings);
+  auto tokenizer = tokenizer::load_tokenizer({path}, kind, &warnings);
   for (const std::string& warning : warnings) std::cerr << "rhea: warning: " << warning << "\n";
   return tokenizer;
 }

@@ -24,7 +24,9 @@ class MetricSink {
 
 // What a sink is opened with.
 struct SinkOptions {
-  const MetricsConfig& config;        // the section `metrics`
+  // The section `metrics`, which outlives the sink; a config derived from it has fields of sinks of
+  // a user's file.
+  const MetricsConfig& config;
   std::filesystem::path dump_folder;  // of the run: files go below it
   bool colors = false;                // of the console
 };

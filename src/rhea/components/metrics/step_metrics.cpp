@@ -28,7 +28,7 @@ int64_t peak_resident_bytes() {
 
 StepMetrics::StepMetrics(StepMetricsOptions options)
     : options_(std::move(options)),
-      sinks_(open_sinks({options_.config, options_.dump_folder, options_.colors})),
+      sinks_(open_sinks({*options_.config, options_.dump_folder, options_.colors})),
       window_start_(std::chrono::steady_clock::now()) {}
 
 void StepMetrics::count_step(int64_t tokens) {

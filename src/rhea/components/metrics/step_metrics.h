@@ -11,7 +11,7 @@
 namespace rhea::metrics {
 
 struct StepMetricsOptions {
-  MetricsConfig config;  // which sinks
+  Slot<MetricsConfig> config;  // which sinks, and options of theirs
   std::filesystem::path dump_folder;
   bool colors = false;
   bool progress = false;  // a line with the remaining time that is rewritten in place

@@ -282,7 +282,8 @@ bool is_json(std::string_view bytes) { return !is_sentencepiece(bytes) && !is_ti
 // The reader of a format whose file model_file() finds.
 Reader model_reader(const char* name, bool (*has_format)(std::string_view bytes)) {
   return {name, [has_format](const fs::path& path) { return model_is(path, has_format); },
-          [](const fs::path& path, Warnings& warnings) {
+          [](const ReadOptions& options, Warnings& warnings) {
+            const fs::path& path = options.path;
             const auto config = config_of(path, warnings);
             const fs::path file = *model_file(path);
             return build(read_file(file), config ? &*config : nullptr, file.string(), warnings);
@@ -296,7 +297,8 @@ Reader json_reader() {
             if (fs::exists(path / "tokenizer.json")) return true;
             return !has_merges(path) && model_is(path, is_json);
           },
-          [](const fs::path& path, Warnings& warnings) {
+          [](const ReadOptions& options, Warnings& warnings) {
+            const fs::path& path = options.path;
             const auto config = config_of(path, warnings);
             fs::path file = path / "tokenizer.json";
             if (!fs::exists(file)) file = *model_file(path);
@@ -305,15 +307,16 @@ Reader json_reader() {
 }
 
 Reader merges_reader() {
-  return {"merges", has_merges, [](const fs::path& path, Warnings& warnings) {
-            const auto config = config_of(path, warnings);
-            return build_from_merges(path, config ? &*config : nullptr, warnings);
+  return {"merges", has_merges, [](const ReadOptions& options, Warnings& warnings) {
+            const auto config = config_of(options.path, warnings);
+            return build_from_merges(options.path, config ? &*config : nullptr, warnings);
           }};
 }
 
 Reader words_reader() {
   return {"words", [](const fs::path& path) { return word_list(path).has_value(); },
-          [](const fs::path& path, Warnings& warnings) {
+          [](const ReadOptions& options, Warnings& warnings) {
+            const fs::path& path = options.path;
             const auto config = config_of(path, warnings);
             return build_from_words(*word_list(path), config ? &*config : nullptr, warnings);
           }};
@@ -391,17 +394,18 @@ std::vector<std::string> kinds_of(const fs::path& path) {
   return kinds;
 }
 
-std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path, std::string_view kind,
+std::shared_ptr<const Tokenizer> load_tokenizer(const ReadOptions& options, std::string_view kind,
                                                 Warnings* warnings) {
-  const Reader& reader = reader_of(path, kind);
+  const Reader& reader = reader_of(options.path, kind);
   auto tokenizer =
-      with_warnings(warnings, [&](Warnings& found) { return reader.read(path, found); });
-  if (!tokenizer) throw Error("tokenizer.kind {} read nothing of {}", reader.name, path.string());
+      with_warnings(warnings, [&](Warnings& found) { return reader.read(options, found); });
+  if (!tokenizer)
+    throw Error("tokenizer.kind {} read nothing of {}", reader.name, options.path.string());
   return tokenizer;
 }
 
 std::shared_ptr<const Tokenizer> load_tokenizer(const fs::path& path, Warnings* warnings) {
-  return load_tokenizer(path, kAnyKind, warnings);
+  return load_tokenizer({path}, kAnyKind, warnings);
 }
 
 void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocab_size) {

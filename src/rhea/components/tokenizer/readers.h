@@ -9,8 +9,17 @@
 
 #include "rhea/base/named_table.h"
 #include "rhea/components/tokenizer/tokenizer.h"
+#include "rhea/config/sections/data.h"
 
 namespace rhea::tokenizer {
+
+// What is read, and for whom.
+struct ReadOptions {
+  std::filesystem::path path;  // a folder or a file that exists
+  // The section of the run, for readers whose fields a config derived from it adds; null outside of
+  // a run.
+  const rhea::TokenizerConfig* config = nullptr;
+};
 
 // A row of the table: a kind of tokenizer files.
 struct Reader {
@@ -19,7 +28,7 @@ struct Reader {
   // `tokenizer.kind` names it.
   std::function<bool(const std::filesystem::path& path)> knows = {};
   // Throws Error naming file and fault; what is odd but usable is appended to `warnings`.
-  std::function<std::shared_ptr<const Tokenizer>(const std::filesystem::path& path,
+  std::function<std::shared_ptr<const Tokenizer>(const ReadOptions& options,
                                                  std::vector<std::string>& warnings)>
       read;
 };
@@ -37,8 +46,7 @@ std::vector<std::string> kinds_of(const std::filesystem::path& path);
 
 // Like load_tokenizer(path, warnings), by the reader of that kind. Throws Error that lists the
 // kinds there are, or where the files are of none.
-std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path,
-                                                std::string_view kind,
+std::shared_ptr<const Tokenizer> load_tokenizer(const ReadOptions& options, std::string_view kind,
                                                 std::vector<std::string>* warnings = nullptr);
 
 }  // namespace rhea::tokenizer

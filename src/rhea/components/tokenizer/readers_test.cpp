@@ -21,7 +21,7 @@ class Readers : public testing::Test {
   void write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
   std::string kind_of(const std::string& kind) {
     std::vector<std::string> warnings;
-    return load_tokenizer(folder_, kind, &warnings)->description();
+    return load_tokenizer({folder_}, kind, &warnings)->description();
   }
 
   support::TempFolder temporary_;
@@ -57,25 +57,25 @@ TEST_F(Readers, OneOfAUsersFileIsAskedLastAndReadsWhatItKnows) {
   readers().add({.name = "shouted",
                  .knows = [](const fs::path& path) { return fs::exists(path / "LOUD"); },
                  .read =
-                     [](const fs::path& path, std::vector<std::string>& warnings) {
+                     [](const ReadOptions& options, std::vector<std::string>& warnings) {
                        warnings.push_back("loud");
-                       return load_tokenizer(path / "LOUD" / "vocab.txt");
+                       return load_tokenizer(options.path / "LOUD" / "vocab.txt");
                      }},
                 "loud.cpp");
   fs::create_directory(folder_ / "LOUD");
   std::ofstream(folder_ / "LOUD/vocab.txt") << "[UNK]\nhey\n";
   std::vector<std::string> warnings;
-  EXPECT_EQ(load_tokenizer(folder_, "auto", &warnings)->vocab_size(), 2);
+  EXPECT_EQ(load_tokenizer({folder_}, "auto", &warnings)->vocab_size(), 2);
   EXPECT_THAT(warnings, testing::ElementsAre("loud"));
   write("vocab.txt", "[UNK]\n");
-  EXPECT_EQ(load_tokenizer(folder_, "auto", &warnings)->vocab_size(), 1);
-  EXPECT_EQ(load_tokenizer(folder_, "shouted", &warnings)->vocab_size(), 2);
+  EXPECT_EQ(load_tokenizer({folder_}, "auto", &warnings)->vocab_size(), 1);
+  EXPECT_EQ(load_tokenizer({folder_}, "shouted", &warnings)->vocab_size(), 2);
 }
 
 TEST_F(Readers, RowsThatCannotBeAreRefused) {
   EXPECT_THAT(error_of([] { readers().add({.name = "silent"}, "s.cpp"); }),
               HasSubstr("tokenizer.kind 'silent' of s.cpp has no read function"));
-  const auto read = [](const fs::path&, std::vector<std::string>&) { return nullptr; };
+  const auto read = [](const ReadOptions&, std::vector<std::string>&) { return nullptr; };
   EXPECT_THAT(error_of([&] { readers().add({.name = "auto", .read = read}, "s.cpp"); }),
               HasSubstr("takes the word that leaves it to the files"));
   readers().add({.name = "empty", .read = read}, "s.cpp");

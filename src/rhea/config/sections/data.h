@@ -65,7 +65,7 @@ struct DataloaderConfig : Config {
   }
 };
 
-// From text to ids.
+// From text to ids. Options of a reader of your own: derive from it.
 struct TokenizerConfig : Config {
   std::string path;
   std::string kind = "auto";

@@ -4,7 +4,7 @@
 
 namespace rhea {
 
-// What is logged, how often and where.
+// What is logged, how often and where. Options of a sink of your own: derive from it.
 struct MetricsConfig : Config {
   int64_t log_freq = 10;
   bool enable_tensorboard = false;
