@@ -33,7 +33,7 @@ rhea generate --model "$out/run/checkpoint/step-30" --prompt "The first rule of 
 
 # 5. Where Python has the packages: weights, ids and the logits of `rhea score` beside Transformers,
 #    which reads the GGUF file by itself, and the export in Transformers.
-python=${PYTHON:-python3}
+python=${RHEA_PYTHON:-python3}
 if missing=$("$python" -c "import torch, transformers, accelerate, gguf, safetensors" 2>&1); then
   echo "\$ tools/check_gguf_with_transformers rhea $(basename "$gguf") OUT/run/checkpoint/step-30"
   TQDM_DISABLE=1 "$python" tools/check_gguf_with_transformers "${RHEA:-./rhea}" "$gguf" \
