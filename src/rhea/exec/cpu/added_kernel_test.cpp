@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rhea/exec/cpu/fence.h"
 #include "rhea/exec/cpu/test_run.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/table.h"
@@ -93,6 +94,31 @@ TEST(AddedKernel, ChoiceAndRefusalAreSaidOnceForEachOpAndTypes) {
     EXPECT_NE(first, std::string::npos) << log;
     EXPECT_EQ(log.find(line, first + 1), std::string::npos) << log;
   }
+}
+
+// One element too many, which is that of another value: only the sanitizer can tell.
+TEST(AddedKernelDeathTest, LeavingABufferIsReportedByTheSanitizer) {
+  if (!kFences) GTEST_SKIP() << "this build has no address sanitizer (preset asan)";
+  const ops::ScopedAdditions scoped;
+  ops::add_cpu_kernel(
+      "logistic",
+      ops::to_cpu_kernel({.name = "too_far",
+                          .run =
+                              [](const ir::KernelArgs& args, const ir::OpInstance&) {
+                                const float* x = args.in[0].as<const float>();
+                                for (int64_t i = 0; i < 16; ++i) args.out[0].as<float>()[i] = x[i];
+                              }}),
+      "too_far.cpp");
+  const auto run = [](int64_t width) {
+    Graph graph;
+    const Value x = graph.input("x", {DType::f32, {1, width}});
+    const Value y = ops::logistic(ops::exponential(x));
+    graph.output("y", ops::multiply(y, 3));
+    test::run_graph(graph, {}, 1);
+  };
+  run(16);
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_DEATH(run(15), "use-after-poison");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/exec/cpu/fence.h"
 #include "rhea/exec/cpu/profile.h"
 #include "rhea/ir/op_def.h"
 
@@ -42,6 +43,15 @@ bool is_finite(const ir::Buffer& buffer, const ir::Type& type) {
       if (!all_finite(data + r * buffer.row_stride, row)) return false;
     return true;
   });
+}
+
+// From the first byte of the buffer to its last; with gaps between rows they count.
+int64_t extent(const ir::Buffer& buffer, const ir::Type& type) {
+  const int64_t elements = ir::num_elements(type.shape);
+  if (type.layout != ir::Layout::row_major || type.rank() == 0 || elements == 0)
+    return ir::byte_size(type);
+  const int64_t rows = type.shape[0];
+  return ((rows - 1) * buffer.row_stride + elements / rows) * dtype_size(type.dtype);
 }
 
 int32_t index_of(const auto& list, std::string_view name) {
@@ -240,6 +250,30 @@ void ProgramExecutable::run_step(size_t s) {
           : arena_->data() + program_.buffers[static_cast<size_t>(step.workspace)].offset;
   args_.state = plan.state.get();
   kernel_ = plan.run;
+  if (kFences && step.choice->is_outside)
+    run_fenced(s);
+  else
+    run_phases(step);
+}
+
+// The step of a kernel from outside, with the arena closed to it but for what it was given.
+void ProgramExecutable::run_fenced(size_t s) {
+  const Step& step = program_.steps[s];
+  const ir::Node& node = program_.graph.nodes()[static_cast<size_t>(step.node)];
+  const Fence fence(arena_->data(), arena_->bytes());
+  for (size_t i = 0; i < step.in.size(); ++i)
+    fence.open(args_.in[i].data, extent(args_.in[i], program_.graph.type(node.inputs[i])));
+  for (size_t j = 0; j < step.out.size(); ++j)
+    fence.open(args_.out[j].data, extent(args_.out[j], node.outputs[j]));
+  const ir::KernelPlan& plan = step.choice->plan;
+  if (args_.workspace != nullptr) fence.open(args_.workspace, plan.workspace_bytes);
+  for (int worker = 0; worker < pool_.num_threads(); ++worker)
+    fence.open(scratch_ + scratch_stride_ * worker, plan.scratch_bytes);
+  run_phases(step);
+}
+
+void ProgramExecutable::run_phases(const Step& step) {
+  const ir::KernelPlan& plan = step.choice->plan;
   const int threads = pool_.num_threads();
   for (size_t phase = 0; phase < plan.grid.size(); ++phase) {
     const int64_t count = plan.grid[phase];

@@ -39,6 +39,8 @@ class ProgramExecutable final : public CpuExecutable {
   void check_bindings() const;
   void resolve();
   void run_step(size_t s);
+  void run_fenced(size_t s);
+  void run_phases(const Step& step);
   void check_inputs() const;
   void check_results(size_t s) const;
 

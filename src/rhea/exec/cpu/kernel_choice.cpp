@@ -95,14 +95,15 @@ std::shared_ptr<KernelChoice> KernelChooser::choose_new(const ir::Graph& graph,
   // one that comes before those of the op's row also when it is taken.
   const auto consider = [&](const ir::CpuKernel& kernel, std::string_view origin, bool is_added) {
     const std::string why = ops::refusal(kernel, op, isa_, {&graph, &node});
+    const bool is_outside = !origin.empty() && origin != ops::kInTree;
     taken = why.empty();
     if (taken) {
       choice->kernel = kernel.name;
+      choice->is_outside = is_outside;
       choice->plan = ops::plan_kernel(kernel, op, {&graph, &node});
     } else {
       refusals += fmt::format("{}{} refused: {}", refusals.empty() ? "" : "; ", kernel.name, why);
     }
-    const bool is_outside = !origin.empty() && origin != ops::kInTree;
     if (is_outside && (is_added || !taken))
       log_outside(fmt::format("{}({}): kernel {} of {} {}", node.op->name, choice->types,
                               kernel.name, origin, taken ? "is used" : "refused: " + why));

@@ -14,9 +14,10 @@ namespace rhea::exec::cpu {
 
 // A kernel with its plan for one op, types and attributes; nodes that agree in these share it.
 struct KernelChoice {
-  std::string kernel;  // name; "reference" for the slow evaluation in f64
-  std::string note;    // the plan's note, and who refused and why
-  std::string types;   // "f32[4,8], f32[8,8] -> f32[4,8]"
+  std::string kernel;       // name; "reference" for the slow evaluation in f64
+  std::string note;         // the plan's note, and who refused and why
+  std::string types;        // "f32[4,8], f32[8,8] -> f32[4,8]"
+  bool is_outside = false;  // of a plugin: its own, or that of a row from there
   ir::Cost cost;
   ir::KernelPlan plan;
 };
