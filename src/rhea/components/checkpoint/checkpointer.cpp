@@ -390,7 +390,7 @@ Checkpointer::Checkpointer(const CheckpointConfig& config, RunFolders folders, K
                            ThreadPool* pool)
     : impl_(std::make_unique<Impl>()) {
   impl_->config = config;
-  impl_->folder = fs::absolute(folders.dump_folder / config.folder);
+  impl_->folder = fs::absolute(folders.dump_folder / config.folder).lexically_normal();
   impl_->folders = std::move(folders);
   impl_->key_map = std::move(key_map);
   impl_->pool = pool;
