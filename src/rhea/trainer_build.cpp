@@ -319,7 +319,7 @@ void Trainer::build_metrics() {
 
 void Trainer::build_profiler() {
   if (!config_.profiler->enable_profiling) return;
-  const exec::cpu::Limits limits = measure_limits(*pool_);
+  const exec::cpu::Limits limits = machine_limits(config_, *pool_, ops::Measure::again);
   profiler_ = std::make_unique<profiler::Profiler>(*config_.profiler, config_.dump_folder,
                                                    step_->executables(), limits);
   events_->set_listener([this](std::string_view name) {

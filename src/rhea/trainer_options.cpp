@@ -82,21 +82,15 @@ std::filesystem::path cache_folder(const TrainerConfig& config) {
   return base.empty() ? "" : base + folder.substr(variable.size());
 }
 
-exec::cpu::Limits machine_limits(const TrainerConfig& config, ThreadPool& pool) {
+exec::cpu::Limits machine_limits(const TrainerConfig& config, ThreadPool& pool, ops::Measure when) {
   const std::filesystem::path folder = cache_folder(config);
-  return {.flops_f32 = ops::measured_peak_flops(DType::f32, pool, folder),
-          .flops_bf16 = ops::measured_peak_flops(DType::bf16, pool, folder),
-          .bytes = ops::measured_bandwidth(pool, folder)};
+  return {.flops_f32 = ops::measured_peak_flops(DType::f32, pool, folder, when),
+          .flops_bf16 = ops::measured_peak_flops(DType::bf16, pool, folder, when),
+          .bytes = ops::measured_bandwidth(pool, folder, when)};
 }
 
 std::filesystem::path tokenizer_path(const TrainerConfig& config) {
   return config.tokenizer->path.empty() ? config.hf_assets_path : config.tokenizer->path;
-}
-
-exec::cpu::Limits measure_limits(ThreadPool& pool) {
-  return {.flops_f32 = ops::measure_peak_flops(DType::f32, pool),
-          .flops_bf16 = ops::measure_peak_flops(DType::bf16, pool),
-          .bytes = ops::measure_bandwidth(pool)};
 }
 
 std::shared_ptr<const tokenizer::Tokenizer> load_tokenizer_for(const TrainerConfig& config) {

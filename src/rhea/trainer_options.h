@@ -9,6 +9,7 @@
 #include "rhea/config/validate.h"
 #include "rhea/exec/cpu/backend.h"
 #include "rhea/exec/cpu/profile.h"
+#include "rhea/ops/peak.h"
 
 namespace rhea {
 
@@ -16,10 +17,10 @@ train_step::StepOptions step_options(const TrainerConfig& config);
 exec::cpu::CompileOptions compile_options(const TrainerConfig& config);
 data::DataLoaderOptions loader_options(const TrainerConfig& config, const DataloaderConfig& loader);
 
-// What this machine can do: measured once and kept, or measured now (half a second), which a shared
-// machine needs for shares that mean something.
-exec::cpu::Limits machine_limits(const TrainerConfig& config, ThreadPool& pool);
-exec::cpu::Limits measure_limits(ThreadPool& pool);
+// What this machine can do: measured once and kept, or measured again (half a second), which a
+// shared machine needs for shares that mean something.
+exec::cpu::Limits machine_limits(const TrainerConfig& config, ThreadPool& pool,
+                                 ops::Measure when = ops::Measure::once);
 
 // executor.cache_dir with a leading $XDG_CACHE_HOME put in; empty: nothing is kept.
 std::filesystem::path cache_folder(const TrainerConfig& config);

@@ -80,11 +80,12 @@ double seconds_now() {
 
 // The number that an earlier process kept in `folder` under `what`, or what `measure` finds.
 double cached(const std::filesystem::path& folder, std::string_view what, const ThreadPool& pool,
-              const std::function<double()>& measure) {
+              Measure when, const std::function<double()>& measure) {
   const auto file = folder.empty() ? std::filesystem::path() : folder / "peak.txt";
   const std::string key =
       fmt::format("{}|{}|{}|{}", cpu_brand(), isa_name(active_isa()), what, pool.num_threads());
-  std::string kept;
+  std::string others;
+  double kept = 0;
   std::error_code ignored;
   if (std::filesystem::is_regular_file(file, ignored)) {
     std::ifstream in(file);
@@ -94,17 +95,18 @@ double cached(const std::filesystem::path& folder, std::string_view what, const 
       if (tab == std::string::npos) continue;
       if (line.substr(0, tab) == key) {
         const double value = std::strtod(line.c_str() + tab + 1, nullptr);
-        if (value > 0 && std::isfinite(value)) return value;
+        if (value > 0 && std::isfinite(value)) kept = value;
       } else {
-        kept += line + "\n";
+        others += line + "\n";
       }
     }
   }
+  if (kept > 0 && when == Measure::once) return kept;
   const double found = measure();
-  if (!file.empty()) {
+  if (!file.empty() && found > kept) {
     try {
       std::filesystem::create_directories(file.parent_path());
-      write_file_atomic(file, kept + fmt::format("{}\t{:.6g}\n", key, found));
+      write_file_atomic(file, others + fmt::format("{}\t{:.6g}\n", key, found));
     } catch (const std::exception&) {
       // A cache that cannot be written costs 0.2 s next time and nothing else.
     }
@@ -135,9 +137,9 @@ double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds) {
   return best;
 }
 
-double measured_peak_flops(DType dtype, ThreadPool& pool,
-                           const std::filesystem::path& cache_folder) {
-  return cached(cache_folder, dtype == DType::bf16 ? "bf16" : "f32", pool,
+double measured_peak_flops(DType dtype, ThreadPool& pool, const std::filesystem::path& cache_folder,
+                           Measure when) {
+  return cached(cache_folder, dtype == DType::bf16 ? "bf16" : "f32", pool, when,
                 [&] { return measure_peak_flops(dtype, pool); });
 }
 
@@ -161,8 +163,9 @@ double measure_bandwidth(ThreadPool& pool, double seconds) {
   return best;
 }
 
-double measured_bandwidth(ThreadPool& pool, const std::filesystem::path& cache_folder) {
-  return cached(cache_folder, "bytes", pool, [&] { return measure_bandwidth(pool); });
+double measured_bandwidth(ThreadPool& pool, const std::filesystem::path& cache_folder,
+                          Measure when) {
+  return cached(cache_folder, "bytes", pool, when, [&] { return measure_bandwidth(pool); });
 }
 
 }  // namespace rhea::ops

@@ -8,13 +8,17 @@
 
 namespace rhea::ops {
 
+// Whether to take what an earlier process measured, or to measure anew. What is kept is replaced by
+// what is faster alone: other programs make a measurement smaller, never larger.
+enum class Measure { once, again };
+
 // Floating point operations per second of all threads of the pool together, from chains of fused
 // multiply-adds (f32) or of bf16 dot products in registers. Takes about 0.2 s the first time; later
 // processes read it from `cache_folder`/peak.txt (an empty folder: nothing is kept), keyed by CPU,
 // instruction set and number of threads. A dtype without instructions of its own has the peak of
 // f32.
-double measured_peak_flops(DType dtype, ThreadPool& pool,
-                           const std::filesystem::path& cache_folder);
+double measured_peak_flops(DType dtype, ThreadPool& pool, const std::filesystem::path& cache_folder,
+                           Measure when = Measure::once);
 
 // The measurement itself, without the cache.
 double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds = 0.2);
@@ -22,7 +26,8 @@ double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds = 0.2);
 // Bytes per second that all threads together read and write in a pass a += b over arrays far larger
 // than the caches (12 bytes per element: operands and result, as the costs of ops count). Cached
 // like the peak.
-double measured_bandwidth(ThreadPool& pool, const std::filesystem::path& cache_folder);
+double measured_bandwidth(ThreadPool& pool, const std::filesystem::path& cache_folder,
+                          Measure when = Measure::once);
 double measure_bandwidth(ThreadPool& pool, double seconds = 0.2);
 
 }  // namespace rhea::ops
