@@ -14,20 +14,20 @@ struct OpShare {
 
 // Ops of heads: heads of at most 16 dims cost more per flop.
 constexpr std::array kSmallHeads = {
-    OpShare{"attention", 0.41, 0.61},
-    OpShare{"attention_grad", 0.51, 0.65},
+    OpShare{"attention", 0.39, 0.64},
+    OpShare{"attention_grad", 0.48, 0.65},
     OpShare{"rope", 0.085, 0.19},
 };
 
 constexpr std::array kShares = {
-    OpShare{"dot_general", 0.84, 0.81},
-    OpShare{"weight_grad_squares", 0.84, 0.81},
+    OpShare{"dot_general", 0.87, 0.88},
+    OpShare{"weight_grad_squares", 0.81, 0.81},
     OpShare{"grouped_product", 0.84, 0.81},
     OpShare{"grouped_weight_grad", 0.84, 0.81},
-    OpShare{"linear_cross_entropy_grad", 0.81, 0.82},
-    OpShare{"linear_cross_entropy", 0.81, 0.82},
-    OpShare{"attention", 0.65, 0.66},
-    OpShare{"attention_grad", 0.67, 0.67},
+    OpShare{"linear_cross_entropy_grad", 0.79, 0.84},
+    OpShare{"linear_cross_entropy", 0.79, 0.84},
+    OpShare{"attention", 0.63, 0.7},
+    OpShare{"attention_grad", 0.69, 0.71},
     OpShare{"adam", 0.8, 0.8},
     OpShare{"adam_pack", 0.55, 0.55},
     OpShare{"global_norm", 0.5, 0.5},
