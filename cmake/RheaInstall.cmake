@@ -5,6 +5,34 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+# Sorts the targets of a list so that users come before what they use. CMake names each of them once then; an archive that is
+# linked whole and twice defines everything twice, which mold takes and other linkers refuse.
+function(rhea_users_first list)
+  set(waiting ${${list}})
+  set(sorted)
+  while(waiting)
+    foreach(library IN LISTS waiting)
+      get_target_property(used ${library} LINK_LIBRARIES)
+      set(ready TRUE)
+      foreach(other IN LISTS waiting)
+        if(NOT other STREQUAL library AND other IN_LIST used)
+          set(ready FALSE)
+          break()
+        endif()
+      endforeach()
+      if(ready)
+        list(PREPEND sorted ${library})
+        list(REMOVE_ITEM waiting ${library})
+        break()
+      endif()
+    endforeach()
+    if(NOT ready)
+      message(FATAL_ERROR "these libraries use each other in a circle: ${waiting}")
+    endif()
+  endwhile()
+  set(${list} ${sorted} PARENT_SCOPE)
+endfunction()
+
 # librhea.so holds every folder; the program is main.cpp on top of it, so that a plugin finds Rhea's symbols in the process.
 # Calls inside the library are bound when it is linked: kernels pay nothing for being in a shared object.
 # Called once, after all libraries are defined.
@@ -13,6 +41,7 @@ function(rhea_shared_library)
   file(WRITE ${CMAKE_BINARY_DIR}/rhea_shared.cpp "// librhea.so consists of the static libraries.\n")
   add_library(rhea_shared SHARED ${CMAKE_BINARY_DIR}/rhea_shared.cpp)
   add_library(rhea::rhea ALIAS rhea_shared)
+  rhea_users_first(libraries)
   list(JOIN libraries "," whole)
   set_target_properties(rhea_shared PROPERTIES
     OUTPUT_NAME rhea EXPORT_NAME rhea VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
