@@ -77,8 +77,10 @@ void store_from_f64(void* data, DType dtype, int64_t i, double value) {
       out[i] = T(static_cast<float>(value));
     else if constexpr (std::is_same_v<T, bool>)
       out[i] = value != 0;
-    else
+    else if constexpr (std::is_floating_point_v<T>)
       out[i] = static_cast<T>(value);
+    else  // modulo the range, as kernels on integers do, on every CPU
+      out[i] = static_cast<T>(static_cast<int64_t>(value));
   });
 }
 
