@@ -1,16 +1,22 @@
-# rhea_library(name SOURCES ... DEPS ... [LIBS ...] [PRIVATE_LIBS ...] [TESTS ... [TEST_LIBS ...]])
+# rhea_library(name [BULK] SOURCES ... DEPS ... [LIBS ...] [PRIVATE_LIBS ...] [TESTS ... [TEST_LIBS ...]])
 #
 # One target `rhea_<name>` per folder of src/rhea. SOURCES is the explicit list, DEPS the folders it may include (the table in
 # tools/check_layers), LIBS and PRIVATE_LIBS libraries of others that its headers or only its sources use, TESTS one gtest
-# binary `<name>_test` from the *_test.cpp beside the code.
+# binary `<name>_test` from the *_test.cpp beside the code. BULK: it loops over texts, tensors or files, and is compiled for speed;
+# the others run once per run or step, and are compiled in two thirds of the time.
 function(rhea_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS;TESTS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "BULK" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS;TESTS;TEST_LIBS" ${ARGN})
   set(target rhea_${name})
   list(TRANSFORM ARG_DEPS PREPEND rhea_)
   add_library(${target} STATIC ${ARG_SOURCES})
   target_link_libraries(${target} PUBLIC ${ARG_DEPS} ${ARG_LIBS} PRIVATE ${ARG_PRIVATE_LIBS} rhea_options)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
-  target_precompile_headers(${target} REUSE_FROM rhea_precompiled)
+  if(ARG_BULK)
+    target_precompile_headers(${target} REUSE_FROM rhea_precompiled_for_bulk)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_precompile_headers(${target} REUSE_FROM rhea_precompiled)
+  endif()
   set_property(GLOBAL APPEND PROPERTY RHEA_LIBRARIES ${target})
   if(RHEA_BUILD_TESTS AND ARG_TESTS)
     add_executable(${name}_test ${ARG_TESTS})
@@ -22,9 +28,9 @@ function(rhea_library name)
 endfunction()
 
 # rhea_test(name): the gtest binary `name` is a test. Every graph is verified after each pass. What a test does itself takes no
-# time, so its own sources are compiled in two thirds of the time.
+# time, so its own sources are compiled as fast as the compiler can.
 function(rhea_test name)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
   target_precompile_headers(${name} REUSE_FROM rhea_precompiled_for_tests)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT RHEA_VERIFY_GRAPHS=1)
@@ -42,15 +48,17 @@ function(rhea_kernel target)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(ARG_ISAS 0)
   endif()
-  set(optimize -O3)
-  if(RHEA_SANITIZE)
-    set(optimize -O1)  # instrumented code of unrolled tiles takes minutes a file at -O3
-  endif()
   foreach(src ${ARG_SOURCES})
     get_filename_component(stem ${src} NAME_WE)
     get_filename_component(dir ${src} DIRECTORY)
     foreach(isa ${ARG_ISAS})
       set(obj ${target}_${stem}_isa${isa})
+      set(optimize -O3)
+      if(RHEA_SANITIZE)
+        set(optimize -O1)  # instrumented code of unrolled tiles takes minutes a file at -O3
+      elseif(isa EQUAL 0 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+        set(optimize -O2)  # for CPUs without AVX2, and the reference of the others
+      endif()
       add_library(${obj} OBJECT ${src})
       target_compile_definitions(${obj} PRIVATE RHEA_ISA=${isa})
       # GCC 12 takes the undefined register of its own intrinsics for a mistake of ours.
@@ -87,27 +95,38 @@ if(RHEA_BUILD_FUZZERS)
   target_compile_options(rhea_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# The headers of others that most sources read: parsed once, a fifth of the time of a cold build. Each source includes what it
-# needs all the same; the sanitizer presets compile without.
-set(precompiled <fmt/format.h> <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <set>
-  <span> <string> <string_view> <utility> <vector>)
+# The headers of others that most sources read: parsed once for all sources of the same flags, a fifth of the time of a cold
+# build. Each source includes what it needs all the same; the sanitizer presets compile without.
+set(precompiled <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp> <algorithm> <array> <chrono> <cmath> <cstdint> <filesystem>
+  <fstream> <functional> <map> <memory> <optional> <set> <span> <sstream> <string> <string_view> <unordered_map> <utility>
+  <vector>)
 file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "// What a precompiled header belongs to.\n")
-add_library(rhea_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
-target_link_libraries(rhea_precompiled PRIVATE fmt::fmt rhea_options)
-target_precompile_headers(rhea_precompiled PRIVATE ${precompiled})
+# rhea_precompile(target optimize [TESTS]): what targets of these flags name in REUSE_FROM.
+function(rhea_precompile target optimize)
+  cmake_parse_arguments(ARG "TESTS" "" "" ${ARGN})
+  if(ARG_TESTS)  # flags of an executable
+    add_executable(${target} ${CMAKE_BINARY_DIR}/precompiled.cpp)
+    target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main)
+    target_precompile_headers(${target} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  else()
+    add_library(${target} OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
+  endif()
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${optimize}>)
+  target_link_libraries(${target} PRIVATE fmt::fmt nlohmann_json::nlohmann_json rhea_options)
+  target_precompile_headers(${target} PRIVATE ${precompiled})
+endfunction()
+rhea_precompile(rhea_precompiled -O1)
+rhea_precompile(rhea_precompiled_for_bulk -O3)
 if(RHEA_BUILD_TESTS)
-  add_executable(rhea_precompiled_for_tests ${CMAKE_BINARY_DIR}/precompiled.cpp)
-  target_compile_options(rhea_precompiled_for_tests PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_link_libraries(rhea_precompiled_for_tests PRIVATE fmt::fmt GTest::gmock GTest::gtest_main rhea_options)
-  target_precompile_headers(rhea_precompiled_for_tests PRIVATE ${precompiled} <gmock/gmock.h> <gtest/gtest.h>)
+  rhea_precompile(rhea_precompiled_for_tests -Og TESTS)
 endif()
 
 # What ccache takes a precompiled header for: everything that its content depends on. Call it when the packages are found.
 function(rhea_name_precompiled)
   get_target_property(options rhea_options INTERFACE_COMPILE_OPTIONS)
-  foreach(target rhea_precompiled rhea_precompiled_for_tests)
+  foreach(target rhea_precompiled rhea_precompiled_for_bulk rhea_precompiled_for_tests)
     file(CONFIGURE OUTPUT CMakeFiles/${target}.dir/cmake_pch.hxx.gch.sum CONTENT "${target} ${precompiled} ${options} \
 ${CMAKE_CXX_FLAGS} ${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS_RELEASE} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} \
-${CMAKE_SYSTEM_PROCESSOR} fmt ${fmt_VERSION} gtest ${GTest_VERSION}\n")
+${CMAKE_SYSTEM_PROCESSOR} fmt ${fmt_VERSION} json ${nlohmann_json_VERSION} gtest ${GTest_VERSION}\n")
   endforeach()
 endfunction()

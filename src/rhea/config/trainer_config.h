@@ -63,6 +63,15 @@ struct TrainerConfig : Config {
   Slot<LossConfig> loss = ChunkedLossConfig{};
   ExecutorConfig executor;
 
+  // In trainer_config.cpp, because every section is built, copied and visited in them: compiled
+  // once, not in each recipe.
+  TrainerConfig();
+  TrainerConfig(const TrainerConfig& other);
+  TrainerConfig(TrainerConfig&& other) noexcept;
+  TrainerConfig& operator=(const TrainerConfig& other);
+  TrainerConfig& operator=(TrainerConfig&& other) noexcept;
+  ~TrainerConfig() override;
+
   void fields(Visitor& v) override {
     v("model_spec", model_spec, "the model", hidden);
     v("hf_assets_path", hf_assets_path,
