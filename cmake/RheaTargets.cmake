@@ -27,11 +27,18 @@ function(rhea_library name)
   endif()
 endfunction()
 
+# rhea_alone(SOURCES ...): these sources of a folder have names of their own in common with others, or are long: where sources are
+# compiled several at a time (CMAKE_UNITY_BUILD, the preset release), they are not.
+function(rhea_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # rhea_test(name): the gtest binary `name` is a test. Every graph is verified after each pass. What a test does itself takes no
 # time, so its own sources are compiled as fast as the compiler can.
 function(rhea_test name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
   target_precompile_headers(${name} REUSE_FROM rhea_precompiled_for_tests)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 4)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT RHEA_VERIFY_GRAPHS=1)
 endfunction()

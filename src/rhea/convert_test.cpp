@@ -30,8 +30,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const fs::path kData = fs::path(RHEA_SOURCE_DIR) / "tests/data";
-const fs::path kLlama = kData / "golden/models/llama3_rope_tied";
+const fs::path kTestData = fs::path(RHEA_SOURCE_DIR) / "tests/data";
+const fs::path kTiedLlama = kTestData / "golden/models/llama3_rope_tied";
 
 class Convert : public testing::Test {
  protected:
@@ -54,25 +54,25 @@ class Convert : public testing::Test {
 };
 
 TEST_F(Convert, AHuggingFaceFolderKeepsNamesAndBytes) {
-  convert({.from = kLlama, .to = out("hf")});
-  expect_same_weights(kLlama, out("hf"));
+  convert({.from = kTiedLlama, .to = out("hf")});
+  expect_same_weights(kTiedLlama, out("hf"));
   const json config = parse_json(read_file(out("hf") / "config.json"));
   EXPECT_EQ(config["dtype"], "float32");
   EXPECT_TRUE(config.contains("rope_parameters"));
 }
 
 TEST_F(Convert, ShardsHaveALimitAndAnIndex) {
-  convert({.from = kLlama, .to = out("hf"), .max_shard_bytes = 30'000});
+  convert({.from = kTiedLlama, .to = out("hf"), .max_shard_bytes = 30'000});
   const auto index = safetensors::read_index(out("hf") / safetensors::kIndexName);
   std::set<std::string> files;
   for (const auto& [name, file] : index) files.insert(file);
   EXPECT_GT(files.size(), 2U);
-  expect_same_weights(kLlama, out("hf"));
+  expect_same_weights(kTiedLlama, out("hf"));
   EXPECT_THAT(inspected(out("hf")), HasSubstr("no problems found"));
 }
 
 TEST_F(Convert, DtypeAndSpellingAreChosen) {
-  convert({.from = kLlama,
+  convert({.from = kTiedLlama,
            .to = out("hf"),
            .export_dtype = DType::bf16,
            .spelling = checkpoint::ConfigSpelling::v4});
@@ -88,16 +88,18 @@ TEST_F(Convert, DtypeAndSpellingAreChosen) {
 TEST_F(Convert, ThroughANativeCheckpointAndBack) {
   for (const char* module : {"", "llama3"}) {
     const fs::path native = out(*module == '\0' ? "hf_names" : module);
-    convert(
-        {.from = kLlama, .to = native, .format = ConvertOptions::Format::native, .module = module});
+    convert({.from = kTiedLlama,
+             .to = native,
+             .format = ConvertOptions::Format::native,
+             .module = module});
     EXPECT_THAT(inspected(native), AllOf(HasSubstr("weights only"), HasSubstr("no problems")));
     const fs::path back = out(*module == '\0' ? "back" : "back_llama3");
     convert({.from = native, .to = back});
-    expect_same_weights(kLlama, back);
+    expect_same_weights(kTiedLlama, back);
   }
   EXPECT_THAT(inspected(out("llama3")), HasSubstr("layers.0.attention.qkv_linear.wq.weight"));
   EXPECT_THAT(error_of([&] {
-                convert({.from = kLlama,
+                convert({.from = kTiedLlama,
                          .to = out("x"),
                          .format = ConvertOptions::Format::native,
                          .module = "qwen3"});
@@ -106,10 +108,10 @@ TEST_F(Convert, ThroughANativeCheckpointAndBack) {
 }
 
 TEST_F(Convert, GgufBecomesAModelThatLoads) {
-  convert({.from = kData / "gguf/llama.gguf", .to = out("hf")});
+  convert({.from = kTestData / "gguf/llama.gguf", .to = out("hf")});
   const PublishedModel model(out("hf"));
   EXPECT_EQ(model.published().model_type, "llama");
-  const safetensors::File golden(kData / "gguf/llama.safetensors");
+  const safetensors::File golden(kTestData / "gguf/llama.safetensors");
   const safetensors::Weights weights(out("hf"));
   ASSERT_EQ(weights.names().size(), golden.tensors().size());
   for (const auto& tensor : golden.tensors())
@@ -118,7 +120,7 @@ TEST_F(Convert, GgufBecomesAModelThatLoads) {
   EXPECT_EQ(tokenizer->encode("abc<|end|>", {.add_bos = false}),
             (std::vector<int32_t>{256, 99, 258}));
   EXPECT_THAT(inspected(out("hf")), HasSubstr("no problems found"));
-  convert({.from = kData / "gguf/llama.gguf",
+  convert({.from = kTestData / "gguf/llama.gguf",
            .to = out("native"),
            .format = ConvertOptions::Format::native});
   EXPECT_FALSE(fs::exists(out("native.hf-tmp")));
@@ -134,7 +136,7 @@ TEST_F(Convert, ARunsOwnTokenizerLeavesTheGenerationConfig) {
   const fs::path tokenizer = fs::path(RHEA_SOURCE_DIR) / "tests/assets/tokenizer";
   fs::create_directories(out("assets"));
   for (const char* file : {"config.json", "model.safetensors"})
-    fs::create_symlink(kLlama / file, out("assets") / file);
+    fs::create_symlink(kTiedLlama / file, out("assets") / file);
   std::ofstream(out("assets") / "generation_config.json") << R"({"temperature": 0.6})";
   convert({.from = out("assets"), .to = out("run"), .format = ConvertOptions::Format::native});
   const fs::path file = out("run") / checkpoint::kManifestName;
@@ -152,17 +154,17 @@ TEST_F(Convert, ARunsOwnTokenizerLeavesTheGenerationConfig) {
 TEST_F(Convert, EveryArchitectureOfGgufLoads) {
   for (const char* name : {"llama", "llama_spm", "qwen2", "gemma", "gemma2", "gemma3", "olmo2",
                            "granite", "phi3", "phi3_long", "mixtral", "qwen2moe", "qwen3moe"}) {
-    convert({.from = kData / fmt::format("gguf/{}.gguf", name), .to = out(name)});
+    convert({.from = kTestData / fmt::format("gguf/{}.gguf", name), .to = out(name)});
     EXPECT_EQ(error_of([&] { PublishedModel model(out(name)); }), "no error") << name;
   }
 }
 
-// The model of kLlama with one weight in FP8, all ones times the scale 2.
+// The model of kTiedLlama with one weight in FP8, all ones times the scale 2.
 class ConvertFp8 : public Convert {
  protected:
   void SetUp() override {
     fs::create_directories(out("fp8"));
-    const safetensors::File original(kLlama / "model.safetensors");
+    const safetensors::File original(kTiedLlama / "model.safetensors");
     const std::vector<uint8_t> ones(static_cast<size_t>(original.at(name_).num_elements()), 0x38);
     const std::vector<float> scale = {2};
     std::vector<safetensors::TensorView> tensors = original.tensors();
@@ -179,7 +181,7 @@ class ConvertFp8 : public Convert {
     write_config("fp8");
   }
   void write_config(const char* method) {
-    json config = parse_json(read_file(kLlama / "config.json"));
+    json config = parse_json(read_file(kTiedLlama / "config.json"));
     config["quantization_config"] = {{"quant_method", method}, {"weight_block_size", {128, 128}}};
     std::ofstream(out("fp8") / "config.json") << config;
   }
@@ -189,14 +191,15 @@ class ConvertFp8 : public Convert {
 TEST_F(ConvertFp8, QuantizedTensorsAreDecoded) {
   convert({.from = out("fp8"), .to = out("plain")});
   const safetensors::Weights weights(out("plain"));
-  EXPECT_EQ(weights.names(), safetensors::Weights(kLlama).names());
+  EXPECT_EQ(weights.names(), safetensors::Weights(kTiedLlama).names());
   EXPECT_EQ(weights.at(name_).dtype, safetensors::ElementType::BF16);
   EXPECT_EQ(safetensors::read_vector<float>(weights.at(name_))[7], 2);
   EXPECT_THAT(read_file(out("plain") / "config.json"), Not(HasSubstr("quantization_config")));
 }
 
 TEST_F(ConvertFp8, TheModelLoads) {
-  const ir::Type type{DType::f32, safetensors::File(kLlama / "model.safetensors").at(name_).shape};
+  const ir::Type type{DType::f32,
+                      safetensors::File(kTiedLlama / "model.safetensors").at(name_).shape};
   EXPECT_EQ(static_cast<const float*>(PublishedModel(out("fp8")).data(name_, type))[7], 2);
   write_config("awq");
   EXPECT_THAT(error_of([&] { PublishedModel{out("fp8")}; }), HasSubstr("awq"));
@@ -206,7 +209,7 @@ TEST_F(ConvertFp8, TheModelLoads) {
 
 TEST_F(Convert, NothingIsOverwritten) {
   fs::create_directories(out("hf") / "mine");
-  EXPECT_THAT(error_of([&] { convert({.from = kLlama, .to = out("hf")}); }),
+  EXPECT_THAT(error_of([&] { convert({.from = kTiedLlama, .to = out("hf")}); }),
               HasSubstr("is there already"));
   EXPECT_THAT(error_of([&] { convert({.from = out("none"), .to = out("x")}); }),
               HasSubstr("does not exist"));
@@ -217,7 +220,7 @@ TEST_F(Convert, NothingIsOverwritten) {
 }
 
 TEST_F(Convert, AGgufFileInThePlaceOfAFolderIsPointedHere) {
-  EXPECT_THAT(error_of([&] { PublishedModel{kData / "gguf/llama.gguf"}; }),
+  EXPECT_THAT(error_of([&] { PublishedModel{kTestData / "gguf/llama.gguf"}; }),
               AllOf(HasSubstr("is a file"), HasSubstr("rhea convert --from")));
 }
 
@@ -230,13 +233,13 @@ TEST_F(Convert, SizesAreParsed) {
 }
 
 TEST_F(Convert, InspectNamesProblems) {
-  EXPECT_THAT(inspected(kLlama), AllOf(HasSubstr("model.layers.0.self_attn.q_proj.weight"),
-                                       HasSubstr("no problems"), HasSubstr("model: llama")));
-  EXPECT_THAT(inspected(kLlama, false), Not(HasSubstr("q_proj")));
-  EXPECT_THAT(inspected(kData / "gguf/qwen2.gguf"),
+  EXPECT_THAT(inspected(kTiedLlama), AllOf(HasSubstr("model.layers.0.self_attn.q_proj.weight"),
+                                           HasSubstr("no problems"), HasSubstr("model: llama")));
+  EXPECT_THAT(inspected(kTiedLlama, false), Not(HasSubstr("q_proj")));
+  EXPECT_THAT(inspected(kTestData / "gguf/qwen2.gguf"),
               AllOf(HasSubstr("GGUF version 3"), HasSubstr("qwen2.block_count: 1"),
                     HasSubstr("Q5_0"), HasSubstr("no problems")));
-  convert({.from = kLlama, .to = out("hf"), .max_shard_bytes = 30'000});
+  convert({.from = kTiedLlama, .to = out("hf"), .max_shard_bytes = 30'000});
   std::ofstream(out("hf") / "stray.safetensors") << "x";
   std::string config = read_file(out("hf") / "config.json");
   config.replace(config.find("\"vocab_size\": "), 14, "\"vocab_size\": 1");

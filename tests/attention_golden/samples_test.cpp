@@ -8,7 +8,7 @@
 namespace rhea::testing {
 namespace {
 
-double tolerance(DType dtype) {
+double sample_tolerance(DType dtype) {
   switch (dtype) {
     case DType::f32:
       return 5e-6;
@@ -40,7 +40,7 @@ TEST_P(Samples, EveryKernelAgreesWithTheReference) {
         const auto got = run(call, *kernel, in, pool, gap);
         for (size_t i = 0; i < got.size(); ++i)
           EXPECT_LE(relative_error(got[i].values(), wanted[i]),
-                    tolerance(types[0].dtype) * sample.tolerance_scale)
+                    sample_tolerance(types[0].dtype) * sample.tolerance_scale)
               << sample.name << " " << kernel->name << " result " << i << " gap " << gap;
       }
   }

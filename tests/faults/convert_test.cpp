@@ -13,8 +13,8 @@
 namespace rhea {
 namespace {
 
-const fs::path kData = fs::path(RHEA_SOURCE_DIR) / "tests/data";
-const fs::path kModel = kData / "golden/models/llama3_rope_tied";
+const fs::path kTestData = fs::path(RHEA_SOURCE_DIR) / "tests/data";
+const fs::path kModel = kTestData / "golden/models/llama3_rope_tied";
 const fs::path kTokenizer = fs::path(RHEA_SOURCE_DIR) / "tests/assets/tokenizer";
 
 class Files : public FaultTest {
@@ -33,7 +33,7 @@ class Files : public FaultTest {
     return {
         {"convert", "--from", kModel.string(), "--to", out().string()},
         {"convert", "--from", kModel.string(), "--to", out().string(), "--max_shard_size", "20KB"},
-        {"convert", "--from", (kData / "gguf/llama.gguf").string(), "--to", out().string(),
+        {"convert", "--from", (kTestData / "gguf/llama.gguf").string(), "--to", out().string(),
          "--format", "native"},
         {"tokenizer", "shard", "--tokenizer", kTokenizer.string(), "--dataset", "text",
          "--dataset_path", fs::path(RHEA_SOURCE_DIR) / "README.md", "--seq_len", "64",

@@ -7,7 +7,7 @@
 namespace rhea {
 namespace {
 
-constexpr int kSteps = 80;
+constexpr int kLastStep = 80;
 
 class Signals : public FaultTest {
  protected:
@@ -15,7 +15,7 @@ class Signals : public FaultTest {
   // go on from there as if never stopped.
   void expect_saved(const std::string& dump, const std::string& moment, int signal_number,
                     const std::string& name, int times = 1, const Words& more = {}) {
-    Process process(support::join(words(dump, kSteps), more), log());
+    Process process(support::join(words(dump, kLastStep), more), log());
     ASSERT_TRUE(process.wait_for(moment)) << process.output();
     for (int i = 0; i < times; ++i) {
       process.signal(signal_number);
@@ -26,9 +26,9 @@ class Signals : public FaultTest {
     const int64_t step = latest_step(dump);
     EXPECT_THAT(output, HasSubstr(fmt::format("{} received; saving step {}", name, step)));
     EXPECT_THAT(output, Not(HasSubstr("Training completed")));
-    EXPECT_LT(step, kSteps);
+    EXPECT_LT(step, kLastStep);
     expect_whole(dump);
-    expect_ends_as_undisturbed(dump, kSteps, more);
+    expect_ends_as_undisturbed(dump, kLastStep, more);
   }
 };
 
@@ -74,7 +74,7 @@ TEST_F(Signals, DuringValidation) {
 TEST_F(Signals, WithoutCheckpointsNothingIsSaved) {
   const Words off =
       support::join({"train", "--dump_folder=" + (temp_.path() / "off").string()},
-                    support::with_option(small_, fmt::format("--training.steps={}", kSteps)));
+                    support::with_option(small_, fmt::format("--training.steps={}", kLastStep)));
   Process process(off, log());
   ASSERT_TRUE(process.wait_for("step:  3")) << process.output();
   process.signal(SIGTERM);

@@ -23,7 +23,7 @@ std::vector<Type> infer_same(std::span<const Type> in, const Attrs&) {
   return {in[0]};
 }
 
-const OpDef kJoin{.name = "join", .infer = infer_same};
+const OpDef kTextJoin{.name = "join", .infer = infer_same};
 const OpDef kTwin{
     .name = "twin",
     .attrs = {{"count", AttrKind::i64, Attr{int64_t{3}}},
@@ -39,7 +39,7 @@ const OpDef kTwin{
 };
 
 const OpDef* find(std::string_view name) {
-  for (const OpDef* op : {&kJoin, &kTwin}) {
+  for (const OpDef* op : {&kTextJoin, &kTwin}) {
     if (op->name == name) return op;
   }
   return nullptr;
@@ -53,14 +53,14 @@ Graph sample_graph() {
   const Scope outer(graph, "layers.0");
   const Scope inner(graph, "odd name");
   const Value c = graph.constant(0.1, {DType::bf16, {4, 8}});
-  const Value y = graph.add1(kJoin, {x, c});
+  const Value y = graph.add1(kTextJoin, {x, c});
   const auto twins = graph.add(kTwin, std::vector<Value>{w},
                                {{"count", int64_t{-7}},
                                 {"ratio", 1e300},
                                 {"note", std::string("a, b} # \x01")},
                                 {"dims", std::vector<int64_t>{0, 2, -1}},
                                 {"to", DType::i64}});
-  const Value last = graph.add1(kJoin, {y, y});
+  const Value last = graph.add1(kTextJoin, {y, y});
   graph.output("y", last, "x");
   graph.output("side", twins[1]);
   return graph;
@@ -71,7 +71,7 @@ TEST(Text, PrintsOneLinePerNode) {
   const Value x = graph.input("x", {DType::f32, {2, 3}});
   graph.set_context(graph.intern_scope("head"), graph.intern_location("rhea/nn/head.cpp:31"));
   const Value two = graph.constant(2, {DType::f32, {2, 3}});
-  graph.output("y", graph.add1(kJoin, {x, two}), "x");
+  graph.output("y", graph.add1(kTextJoin, {x, two}), "x");
   EXPECT_EQ(to_text(graph),
             "%0 = input() {dtype=f32, layout=0, name=\"x\", shape=[2,3]} : f32[2,3]  # - -\n"
             "%1 = constant() {dtype=f32, shape=[2,3], value=2.0} : f32[2,3]"

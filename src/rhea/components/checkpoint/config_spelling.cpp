@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rhea/base/error.h"
 #include "rhea/base/json.h"
+#include "rhea/base/error.h"
 
 namespace rhea::checkpoint {
 namespace {
@@ -14,15 +14,15 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFull = "full_attention";
 constexpr const char* kSliding = "sliding_attention";
 
-bool has(const Json& json, const char* name) {
-  return json.contains(name) && !json[name].is_null();
+bool has(const Json& config, const char* name) {
+  return config.contains(name) && !config[name].is_null();
 }
 
 // Value of a field, which is removed; null where it is absent.
-Json take(Json& json, const char* name) {
-  if (!json.contains(name)) return nullptr;
-  Json value = std::move(json[name]);
-  json.erase(name);
+Json take(Json& config, const char* name) {
+  if (!config.contains(name)) return nullptr;
+  Json value = std::move(config[name]);
+  config.erase(name);
   return value;
 }
 

@@ -108,10 +108,10 @@ QuantizationConfig read_quantization(const std::filesystem::path& folder) {
   QuantizationConfig found;
   const auto path = folder / "config.json";
   if (!std::filesystem::exists(path)) return found;
-  const auto json = parse_json(read_file(path), path.string());
-  if (!json.is_object()) throw Error("{} is not a JSON object", path.string());
-  const auto quantization = json.find("quantization_config");
-  if (quantization == json.end() || !quantization->is_object()) return found;
+  const auto config = parse_json(read_file(path), path.string());
+  if (!config.is_object()) throw Error("{} is not a JSON object", path.string());
+  const auto quantization = config.find("quantization_config");
+  if (quantization == config.end() || !quantization->is_object()) return found;
   const auto method = quantization->value("quant_method", nlohmann::json());
   if (method != "fp8" && method != "mxfp4" && method != "compressed-tensors")
     throw Error("{}: weights quantized by {} are not read; read are fp8 (in blocks) and mxfp4",

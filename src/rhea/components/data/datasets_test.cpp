@@ -56,7 +56,7 @@ DataLoaderOptions squares_options() {
   return options;
 }
 
-std::vector<int32_t> take(DataLoader& loader, int count) {
+std::vector<int32_t> first_rows(DataLoader& loader, int count) {
   std::vector<int32_t> first_ids;
   Batch batch;
   for (int i = 0; i < count && loader.next(batch); ++i) first_ids.push_back(batch.input[0]);
@@ -68,20 +68,20 @@ TEST(OutsideDataset, ReadyRowsAreDealtLoopedAndResumed) {
   EXPECT_FALSE(needs_tokenizer("squares"));
   DataLoader loader(options, nullptr);
   EXPECT_EQ(loader.description(), "squares dataset from the squares");
-  EXPECT_THAT(take(loader, 3), ElementsAre(0, 1, 0));
+  EXPECT_THAT(first_rows(loader, 3), ElementsAre(0, 1, 0));
   DataLoader resumed(options, nullptr);
   resumed.restore(loader.state());
-  EXPECT_THAT(take(resumed, 2), ElementsAre(1, 0));
+  EXPECT_THAT(first_rows(resumed, 2), ElementsAre(1, 0));
 }
 
 TEST(OutsideDataset, AFiniteOneEndsAndAVocabularyBoundsItsIds) {
   DataLoaderOptions options = squares_options();
   options.infinite = false;
   DataLoader loader(options, nullptr);
-  EXPECT_THAT(take(loader, 9), ElementsAre(0, 1));
+  EXPECT_THAT(first_rows(loader, 9), ElementsAre(0, 1));
   options.vocab_size = 1;
   DataLoader bounded(options, nullptr);
-  EXPECT_THAT(error_of([&] { take(bounded, 2); }),
+  EXPECT_THAT(error_of([&] { first_rows(bounded, 2); }),
               HasSubstr("the squares: row 1, position 0: input is 1, outside [0, 1)"));
 }
 
@@ -91,7 +91,7 @@ TEST(OutsideDataset, SeesTheFieldsOfADerivedSection) {
   config.count = 4;
   options.config = &config;
   DataLoader loader(options, nullptr);
-  EXPECT_THAT(take(loader, 5), ElementsAre(0, 1, 4, 9, 0));
+  EXPECT_THAT(first_rows(loader, 5), ElementsAre(0, 1, 4, 9, 0));
 }
 
 TEST(OutsideDataset, DocumentsGoThroughTokenizerAndPacking) {
@@ -128,10 +128,11 @@ TEST(Datasets, RowsThatCannotBeAreRefused) {
   EXPECT_EQ(error_of([&] { datasets().add({.name = "none"}, "x.cpp"); }),
             "data set 'none' of x.cpp must open either documents or rows");
   EXPECT_EQ(error_of([&] { datasets().add({.name = "jsonl", .rows = rows}, "x.cpp"); }),
-            "data set 'jsonl' is already registered by rhea; x.cpp must take another name");
-  EXPECT_EQ(error_of([&] { datasets().add({.name = "squares", .rows = rows}, "x.cpp"); }),
-            "data set 'squares' is already registered by squares.cpp; x.cpp must take another "
-            "name");
+            "data set 'jsonl' is already registered by rhea; x.cpp must first_rows another name");
+  EXPECT_EQ(
+      error_of([&] { datasets().add({.name = "squares", .rows = rows}, "x.cpp"); }),
+      "data set 'squares' is already registered by squares.cpp; x.cpp must first_rows another "
+      "name");
 }
 
 TEST(Datasets, AreCheckedBeforeTheRun) {

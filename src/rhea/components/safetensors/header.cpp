@@ -18,9 +18,9 @@ using Json = nlohmann::json;
 
 // Accepts exactly {"name": {"dtype": s, "shape": [n...], "data_offsets": [n, n]}, "__metadata__":
 // {s: s}}.
-class Handler : public nlohmann::json_sax<Json> {
+class HeaderHandler : public nlohmann::json_sax<Json> {
  public:
-  Handler(std::string_view where, Header& header) : where_(where), header_(header) {}
+  HeaderHandler(std::string_view where, Header& header) : where_(where), header_(header) {}
 
   bool null() override { return unexpected("null"); }
   bool boolean(bool) override { return unexpected("a boolean"); }
@@ -226,7 +226,7 @@ Header parse_header(std::span<const std::byte> file, std::string_view where) {
   }
   Header header;
   header.data_begin = 8 + length;
-  Handler handler(where, header);
+  HeaderHandler handler(where, header);
   const std::string_view json = text.substr(8, length);
   Json::sax_parse(json.begin(), json.end(), &handler);
   for (const Entry& entry : header.entries) {

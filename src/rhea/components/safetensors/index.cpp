@@ -11,9 +11,9 @@ namespace {
 using Json = nlohmann::json;
 
 // Collects {"weight_map": {name: file}} and skips everything else in the file.
-class Handler : public nlohmann::json_sax<Json> {
+class IndexHandler : public nlohmann::json_sax<Json> {
  public:
-  explicit Handler(std::string where) : where_(std::move(where)) {}
+  explicit IndexHandler(std::string where) : where_(std::move(where)) {}
   std::map<std::string, std::string> weight_map;
   bool found = false;
 
@@ -78,7 +78,7 @@ class Handler : public nlohmann::json_sax<Json> {
 
 std::map<std::string, std::string> read_index(const std::filesystem::path& index) {
   const MappedFile file(index);
-  Handler handler(index.string());
+  IndexHandler handler(index.string());
   const std::string_view text = file.text();
   check_downloaded(text, index.string());
   Json::sax_parse(text.begin(), text.end(), &handler);

@@ -78,8 +78,8 @@ const std::set<std::string> kNoEffect = {"architectures",
                                          "learned_pos_emb",
                                          "_sliding_window_pattern"};
 // Numbers that need not be whole, although the file has a whole one.
-const std::set<std::string> kReal = {"query_pre_attn_scalar", "beta_fast", "beta_slow",
-                                     "original_max_position_embeddings"};
+const std::set<std::string> kRealFields = {"query_pre_attn_scalar", "beta_fast", "beta_slow",
+                                           "original_max_position_embeddings"};
 
 bool has(const json& object, const char* field) {
   return object.contains(field) && !object[field].is_null();
@@ -195,7 +195,8 @@ class ConfigFields : public testing::TestWithParam<std::string> {
       (place.empty() ? without : without[place]).erase(field);
       EXPECT_EQ(judge(without, before, true), "") << "taken away";
       edit(nullptr, true, false);
-      for (const json& other : wrong_values(value, kReal.contains(field))) edit(other, free, true);
+      for (const json& other : wrong_values(value, kRealFields.contains(field)))
+        edit(other, free, true);
       for (const json& other : other_values(value))
         if (other != value) edit(other, free, false);
     }

@@ -7,7 +7,7 @@
 namespace rhea::models::hf {
 namespace {
 
-constexpr nn::MoeNames kNames{.gate = "router"};
+constexpr nn::MoeNames kMoeNames{.gate = "router"};
 
 nn::Decoder::Config gpt_oss(Fields& fields) {
   DecoderSizes sizes = read_sizes(fields);
@@ -22,7 +22,7 @@ nn::Decoder::Config gpt_oss(Fields& fields) {
     attention.sinks_init = depth_init(layer);
   });
   Mixture mixture;
-  mixture.names = &kNames;
+  mixture.names = &kMoeNames;
   mixture.router.num_experts = read_experts(fields);
   mixture.router.top_k = read_top_k(fields, mixture.router.num_experts);
   mixture.router.score = "softmax_of_chosen";
