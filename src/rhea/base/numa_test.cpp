@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace rhea {
 namespace {
@@ -44,6 +45,40 @@ TEST_F(NumaFiles, NodesThatAreAllowedAndHaveMemory) {
   EXPECT_THAT(memory_nodes(root_), IsEmpty());
   write("sys/devices/system/node/has_memory", "0,2-7\n");
   EXPECT_THAT(memory_nodes(root_), ElementsAre(0, 2, 3));
+}
+
+TEST_F(NumaFiles, NodesWithTheCpusOfTheProcess) {
+  EXPECT_THAT(cpu_nodes({0, 1}, root_), IsEmpty());
+  write("sys/devices/system/node/online", "0-2,4\n");
+  write("sys/devices/system/node/node0/cpulist", "0-3,8-11\n");
+  write("sys/devices/system/node/node1/cpulist", "4-7,12-15\n");
+  write("sys/devices/system/node/node2/cpulist", "\n");  // memory only
+  write("sys/devices/system/node/node4/cpulist", "16\n");
+  EXPECT_THAT(cpu_nodes({2, 3, 4, 9, 12}, root_),
+              ElementsAre(CpuNode{0, {2, 3, 9}}, CpuNode{1, {4, 12}}));
+  EXPECT_THAT(cpu_nodes({16}, root_), ElementsAre(CpuNode{4, {16}}));
+}
+
+TEST(Numa, WorkersInProportionToTheCpus) {
+  const std::vector<CpuNode> two = {{0, {0, 1, 2, 3}}, {1, {4, 5}}};
+  EXPECT_THAT(nodes_of_workers(6, two), ElementsAre(0, 0, 0, 0, 1, 1));
+  EXPECT_THAT(nodes_of_workers(3, two), ElementsAre(0, 0, 1));
+  EXPECT_THAT(nodes_of_workers(1, two), ElementsAre(0));
+  EXPECT_THAT(nodes_of_workers(9, two), ElementsAre(0, 0, 0, 0, 0, 0, 1, 1, 1));
+  EXPECT_THAT(nodes_of_workers(2, {{0, {0}}, {1, {1}}, {2, {2}}, {3, {3}}}), ElementsAre(0, 2));
+  EXPECT_THAT(nodes_of_workers(4, {{0, {0, 1, 2, 3}}}), IsEmpty());
+  EXPECT_THAT(nodes_of_workers(4, {}), IsEmpty());
+}
+
+TEST(Numa, AThreadKeepsToItsCpus) {
+  const std::vector<int> before = allowed_cpus();
+  ASSERT_FALSE(before.empty());
+  std::thread([&] {
+    if (!keep_thread_on({before.back()})) return;  // a sandbox may forbid it
+    EXPECT_THAT(allowed_cpus(), ElementsAre(before.back()));
+    EXPECT_FALSE(keep_thread_on({}));
+  }).join();
+  EXPECT_EQ(allowed_cpus(), before);
 }
 
 TEST(Numa, PagesFollowThePolicy) {

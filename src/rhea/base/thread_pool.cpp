@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "rhea/base/error.h"
+#include "rhea/base/numa.h"
 
 namespace rhea {
 
@@ -48,8 +49,19 @@ struct ThreadPool::Impl {
   std::condition_variable wake;
   std::exception_ptr failure;
 
+  // Where there are several NUMA nodes, each worker keeps to one, so that its scratch stays near.
+  // Not worker 0: the caller's thread is not ours, and threads that it starts would inherit it.
   explicit Impl(int threads) : num_threads(threads), shares(static_cast<size_t>(threads)) {
-    for (int w = 1; w < num_threads; ++w) workers.emplace_back([this, w] { loop(w); });
+    const std::vector<CpuNode> nodes = cpu_nodes(allowed_cpus());
+    const std::vector<size_t> node_of = nodes_of_workers(num_threads, nodes);
+    for (int w = 1; w < num_threads; ++w) {
+      std::vector<int> cpus;
+      if (!node_of.empty()) cpus = nodes[node_of[static_cast<size_t>(w)]].cpus;
+      workers.emplace_back([this, w, cpus] {
+        if (!cpus.empty()) keep_thread_on(cpus);
+        loop(w);
+      });
+    }
   }
 
   ~Impl() {

@@ -21,7 +21,7 @@ double gib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 }  // namespace
 
-Mapping::Mapping(int64_t bytes, const char* what) {
+Mapping::Mapping(int64_t bytes, const char* what, Pages pages) {
   if (bytes <= 0) return;
   bytes_ = round_up(bytes, kHugePage);
   const auto refuse = [&](const std::string& reason) {
@@ -48,6 +48,7 @@ Mapping::Mapping(int64_t bytes, const char* what) {
   const auto page = static_cast<uintptr_t>(kHugePage);
   data_ = static_cast<std::byte*>(base_) + ((address + page - 1) / page * page - address);
   madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
+  if (pages == Pages::near_first_touch) return;
   // Any worker may take any item of a grid, so no node is nearer to a buffer than another.
   if (const std::vector<int> nodes = memory_nodes(); nodes.size() > 1)
     interleave_pages(data_, static_cast<size_t>(bytes_), nodes);
@@ -76,6 +77,24 @@ void Arena::reserve(int64_t bytes) {
   mapping_ = Mapping();  // the old pages go back first: peak memory is the larger size, not the sum
   mapping_ = Mapping(bytes, "the arena of intermediate values");
   ++generation_;
+}
+
+void Arena::reserve_scratch(int64_t bytes) {
+  if (bytes <= scratch_.bytes()) return;
+  scratch_ = Mapping();
+  scratch_ = Mapping(bytes, "the scratch of threads", Pages::near_first_touch);
+  ++generation_;
+}
+
+ScratchPlaces place_scratch(int64_t stride, int num_threads, const std::vector<size_t>& nodes) {
+  ScratchPlaces places;
+  for (size_t worker = 0; worker < static_cast<size_t>(num_threads); ++worker) {
+    if (!nodes.empty() && worker > 0 && nodes[worker] != nodes[worker - 1])
+      places.bytes = round_up(places.bytes, kHugePage);
+    places.begin.push_back(places.bytes);
+    places.bytes += stride;
+  }
+  return places;
 }
 
 std::shared_ptr<Arena> make_arena() { return std::make_shared<Arena>(); }

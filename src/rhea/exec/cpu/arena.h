@@ -4,8 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace rhea::exec::cpu {
+
+// On a machine with several NUMA nodes: pages come from all of them in turn, or from that of the
+// thread that touches them first.
+enum class Pages : uint8_t { from_all_nodes, near_first_touch };
 
 // One anonymous mapping of zeros, aligned to 2 MiB, with huge pages asked for. Throws ExitError
 // (out_of_memory) with the size.
@@ -13,7 +18,7 @@ class Mapping {
  public:
   Mapping() = default;
   // `what` names the use in the error message.
-  Mapping(int64_t bytes, const char* what);
+  Mapping(int64_t bytes, const char* what, Pages pages = Pages::from_all_nodes);
   ~Mapping();
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
@@ -35,12 +40,24 @@ class Arena {
   void reserve(int64_t bytes);
   std::byte* data() const { return mapping_.data(); }
   int64_t bytes() const { return mapping_.bytes(); }
-  // Changes whenever data() moves: executables resolve their pointers again.
+  // The same for scratch of threads, in pages near those that use it.
+  void reserve_scratch(int64_t bytes);
+  std::byte* scratch() const { return scratch_.data(); }
+  // Changes whenever data() or scratch() moves: executables resolve their pointers again.
   uint64_t generation() const { return generation_; }
 
  private:
-  Mapping mapping_;
+  Mapping mapping_, scratch_;
   uint64_t generation_ = 0;
 };
+
+// Where the scratch of each worker begins, and the bytes of all.
+struct ScratchPlaces {
+  std::vector<int64_t> begin;
+  int64_t bytes = 0;
+};
+// `stride` bytes for each worker. With the nodes of the workers (base/numa.h; else empty), those of
+// one node share no huge page with those of another: the first touch is on the right node.
+ScratchPlaces place_scratch(int64_t stride, int num_threads, const std::vector<size_t>& nodes);
 
 }  // namespace rhea::exec::cpu

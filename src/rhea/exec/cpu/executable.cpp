@@ -11,6 +11,7 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
+#include "rhea/base/numa.h"
 #include "rhea/exec/cpu/fence.h"
 #include "rhea/exec/cpu/profile.h"
 #include "rhea/ir/op_def.h"
@@ -110,9 +111,17 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
       outputs_(program_.graph.outputs().size(), nullptr),
       reports_(make_reports(program_)),
       times_(program_.steps.size(), 0.0) {
-  scratch_offset_ = round_up(program_.memory.arena, 4096);
-  scratch_stride_ = scratch_stride(program_.memory.scratch);
-  arena_->reserve(scratch_offset_ + scratch_stride_ * pool_.num_threads());
+  const int threads = pool_.num_threads();
+  const auto nodes = nodes_of_workers(threads, cpu_nodes(allowed_cpus()));
+  scratch_places_ = place_scratch(scratch_stride(program_.memory.scratch), threads, nodes);
+  if (nodes.empty()) {
+    scratch_offset_ = round_up(program_.memory.arena, 4096);
+    arena_->reserve(scratch_offset_ + scratch_places_.bytes);
+  } else {
+    scratch_offset_ = -1;
+    arena_->reserve(program_.memory.arena);
+    arena_->reserve_scratch(scratch_places_.bytes);
+  }
   program_.kernels->make_states();
   fill_constants();
   first_buffer_.reserve(program_.steps.size());
@@ -126,7 +135,7 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
     ir::KernelArgs args = args_;
     args.begin = begin;
     args.end = end;
-    args.scratch = scratch_ + scratch_stride_ * worker;
+    args.scratch = scratch_of(worker);
     kernel_(args);
   };
 }
@@ -200,7 +209,7 @@ void ProgramExecutable::resolve() {
   bind_planned(program_.outputs, outputs_);
   check_bindings();
   generation_ = arena_->generation();
-  scratch_ = arena_->data() + scratch_offset_;
+  scratch_ = scratch_offset_ < 0 ? arena_->scratch() : arena_->data() + scratch_offset_;
   const auto pointer = [&](const Place& place) -> void* {
     switch (place.base) {
       case Place::Base::arena:
@@ -268,7 +277,7 @@ void ProgramExecutable::run_fenced(size_t s) {
   const ir::KernelPlan& plan = step.choice->plan;
   if (args_.workspace != nullptr) fence.open(args_.workspace, plan.workspace_bytes);
   for (int worker = 0; worker < pool_.num_threads(); ++worker)
-    fence.open(scratch_ + scratch_stride_ * worker, plan.scratch_bytes);
+    fence.open(scratch_of(worker), plan.scratch_bytes);
   run_phases(step);
 }
 

@@ -41,6 +41,9 @@ class ProgramExecutable final : public CpuExecutable {
   void run_step(size_t s);
   void run_fenced(size_t s);
   void run_phases(const Step& step);
+  void* scratch_of(int worker) const {
+    return scratch_ + scratch_places_.begin[static_cast<size_t>(worker)];
+  }
   void check_inputs() const;
   void check_results(size_t s) const;
 
@@ -55,8 +58,9 @@ class ProgramExecutable final : public CpuExecutable {
 
   std::vector<void*> inputs_, outputs_;  // bound memory
   bool resolved_ = false;
-  uint64_t generation_ = 0;  // of the arena when the pointers were resolved
-  int64_t scratch_offset_ = 0, scratch_stride_ = 0;
+  uint64_t generation_ = 0;     // of the arena when the pointers were resolved
+  int64_t scratch_offset_ = 0;  // in the arena; -1: in memory of its own
+  ScratchPlaces scratch_places_;
   std::byte* scratch_ = nullptr;
   std::vector<ir::Buffer> buffers_;   // of all steps, operands then results
   std::vector<size_t> first_buffer_;  // by step
