@@ -53,6 +53,9 @@ void add_weight(const Weight& weight, DType t) {
   add_case({.name = fmt::format("product/weight_gradient_squares/{}", end),
             .op = &ops::kWeightGradSquares,
             .operands = {{dy}, {x}}});
+  add_case({.name = fmt::format("product/weight_gradient_add/{}", end),
+            .op = &ops::kWeightGradAdd,
+            .operands = {{dy}, {x}, {{DType::f32, {N, K}}}}});
   for (const auto& [name, layout] :
        {std::pair{"nk", Layout::panels_nk}, std::pair{"kn", Layout::panels_kn}})
     add_case({.name = fmt::format("pack/{}/{}", name, end),

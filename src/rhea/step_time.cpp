@@ -22,6 +22,7 @@ constexpr std::array kSmallHeads = {
 constexpr std::array kShares = {
     OpShare{"dot_general", 0.87, 0.88},
     OpShare{"weight_grad_squares", 0.81, 0.81},
+    OpShare{"weight_grad_add", 0.81, 0.81},
     OpShare{"grouped_product", 0.84, 0.81},
     OpShare{"grouped_weight_grad", 0.84, 0.81},
     OpShare{"linear_cross_entropy_grad", 0.79, 0.84},

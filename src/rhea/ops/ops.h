@@ -118,6 +118,10 @@ Value dot_general(Value a, Value b, int64_t lhs_contract, int64_t rhs_contract, 
 // a [k,m], b [k,n], both f32 or both bf16, rows -> a^T b [m,n] f32, and the sum of its squares, f64
 // []. No gradient: the pass norm_in_products puts it in place of a dot_general.
 extern const OpDef kWeightGradSquares;
+// a [k,m], b [k,n] like those, sum [m,n] f32 -> sum + a^T b, where `sum` lies if nobody else reads
+// it. The bits are those of a dot_general and an add. No gradient: the pass add_in_products puts it
+// in their place.
+extern const OpDef kWeightGradAdd;
 // y = x w^T over the last dim of x (any rank), result in x's dtype.
 Value linear(Value x, Value w_NK, Where where = Where::current());
 // Packed copy of a matrix for the right operand: layout panels_nk or panels_kn. No gradient: passes

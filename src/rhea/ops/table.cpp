@@ -82,6 +82,7 @@ constexpr const OpDef* kRows[] = {
     &kAttentionCached,
     &kDotGeneral,
     &kWeightGradSquares,
+    &kWeightGradAdd,
     &kRoundFloat8,
     &kFloat8Linear,
     &kCausalConv,

@@ -22,6 +22,7 @@ constexpr PassInfo kPasses[] = {
     {"hoist", "what depends on parameters alone runs once per optimizer step", false},
     {"remat", "activation checkpointing: what is computed again in the backward pass"},
     {"norm_in_products", "products that write gradients also sum up their squares"},
+    {"add_in_products", "gradients of further microbatches are added where the step's lie"},
     {"prepare_in_update",
      "the optimizer writes the casts and packed copies that the next step reads"},
     {"decompose", "ops without a kernel become simpler ones", false},

@@ -54,7 +54,7 @@ TEST(Pipeline, DumpsTextThatParsesBack) {
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     names.push_back(entry.path().filename());
   EXPECT_THAT(names, testing::UnorderedElementsAre(testing::MatchesRegex("step.0._simplify.txt"),
-                                                   testing::MatchesRegex("step.0._fuse.txt")));
+                                                   testing::MatchesRegex("step.1._fuse.txt")));
   for (const auto& name : names) {
     std::ifstream file(folder / name);
     std::stringstream text;

@@ -1,4 +1,4 @@
-// trace -> autodiff -> simplify -> pack -> hoist -> recompute -> norm
+// trace -> autodiff -> simplify -> pack -> hoist -> recompute -> norm, or sums over microbatches
 #include "rhea/components/train_step/step_graphs.h"
 
 #include <fmt/core.h>
@@ -9,6 +9,7 @@
 #include "rhea/exec/cpu/backend.h"
 #include "rhea/nn/losses.h"
 #include "rhea/ops/ops.h"
+#include "rhea/passes/add_in_products.h"
 #include "rhea/passes/autodiff.h"
 #include "rhea/passes/graph_copy.h"
 #include "rhea/passes/hoist.h"
@@ -26,19 +27,27 @@ using ir::Graph;
 using ir::Shape;
 using ir::Value;
 
-// `first` with its gradients and loads added to what the step has of them, in place.
+// `first` with its gradients and loads added to what the step has of them, in place, each as soon
+// as it is made: it needs memory of its own no longer.
 Graph accumulate_variant(const Graph& first) {
   Graph result;
   passes::GraphCopy copy(first, result);
-  copy.add_nodes();
-  for (const auto& out : first.outputs()) {
-    const Value value = copy[out.value];
-    if (out.name == kLoss) {
-      result.output(out.name, value);
-      continue;
+  std::vector<Value> sums(first.outputs().size());
+  for (size_t i = 0; i < first.nodes().size(); ++i) {
+    copy.add(i);
+    for (size_t o = 0; o < sums.size(); ++o) {
+      const auto& out = first.outputs()[o];
+      if (out.value.node != static_cast<int32_t>(i) || out.name == kLoss) continue;
+      const Value value = copy[out.value];
+      sums[o] = ops::add(result.input(out.name, value.type()), value);
     }
-    const Value sum = ops::add(result.input(out.name, value.type()), value);
-    result.output(out.name, sum, out.name);
+  }
+  for (size_t o = 0; o < sums.size(); ++o) {
+    const auto& out = first.outputs()[o];
+    if (out.name == kLoss)
+      result.output(out.name, copy[out.value]);
+    else
+      result.output(out.name, sums[o], out.name);
   }
   return result;
 }
@@ -217,15 +226,19 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
     });
   }
   // With several microbatches no product writes the whole gradient.
-  if (options.accumulates)
+  if (options.accumulates) {
     graphs.accumulate = accumulate_variant(graphs.microbatch);
-  else
+    pipeline_of("accumulate").run("add_in_products", graphs.accumulate, [](const Graph& graph) {
+      return passes::add_in_products(graph, active_isa());
+    });
+  } else {
     pipeline_of("microbatch").run("norm_in_products", graphs.microbatch, [](const Graph& graph) {
       return passes::norm_in_products(graph, active_isa(), [](std::string_view output) {
         const std::string prefix = grad_name("");
         return output.starts_with(prefix) ? squares_name(output.substr(prefix.size())) : "";
       });
     });
+  }
   if (options.validates) {
     Graph traced;
     nn::Trace trace(traced, options.trace);

@@ -175,7 +175,7 @@ Product product_of(const OpInstance& node) {
   const Type& b = node.in[1];
   p.rank = a.rank();
   for (size_t i = 0; i + 2 < a.shape.size(); ++i) p.batch *= a.shape[i];
-  const bool weight_grad = node.op == &kWeightGradSquares;
+  const bool weight_grad = node.op == &kWeightGradSquares || node.op == &kWeightGradAdd;
   const int64_t lhs = weight_grad ? 0 : node.attrs->i64("lhs_contract"),
                 rhs = weight_grad ? 0 : node.attrs->i64("rhs_contract");
   p.m = matrix_dim(a, 1 - lhs);
@@ -187,6 +187,18 @@ Product product_of(const OpInstance& node) {
   p.in = a.dtype;
   p.out = node.out[0].dtype;
   return p;
+}
+
+Type weight_gradient_type(const Type& a, const Type& b) {
+  if (a.rank() != 2 || b.rank() != 2 || a.dtype != b.dtype ||
+      (a.dtype != DType::f32 && a.dtype != DType::bf16) || a.layout != Layout::row_major ||
+      b.layout != Layout::row_major)
+    throw Error("needs two matrices in rows, both f32 or both bf16, got {} and {}", to_string(a),
+                to_string(b));
+  if (a.shape[0] != b.shape[0])
+    throw Error("dim 0 of both is summed and must be equal, got {} and {}", to_string(a),
+                to_string(b));
+  return {DType::f32, {a.shape[1], b.shape[1]}};
 }
 
 const OpDef kDotGeneral{

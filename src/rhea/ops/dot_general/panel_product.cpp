@@ -45,6 +45,11 @@ struct State {
   // adds them up.
   int64_t squares = -1, num_items = 0;
   int sum_phase = -1;
+  // weight_grad_add: adds the finished product to the third operand. `product` is where the
+  // workspace has a product that is summed in several chunks: added one by one they would round
+  // otherwise than the sum of them.
+  bool adds = false;
+  int64_t product = -1;
 };
 
 struct Chunk {
@@ -92,34 +97,51 @@ void add_squares(const KernelArgs& args, const State& s) {
   *args.out[1].as<double>() = sum;
 }
 
+// A block of the product added to the same block of the third operand, into the result.
+void add_product(const KernelArgs& args, const StripBlock& product, int64_t m, int64_t n) {
+  const ir::Buffer &sum = args.in[2], &out = args.out[0];
+  for (int64_t i = 0; i < product.rows; ++i) {
+    const float* from = sum.as<float>() + (m + i) * sum.row_stride + n;
+    const float* row = product.c + i * product.ldc;
+    float* to = out.as<float>() + (m + i) * out.row_stride + n;
+    for (int64_t j = 0; j < product.columns; ++j) to[j] = from[j] + row[j];
+  }
+}
+
 void weight_gradient(const KernelArgs& args, const State& s, Chunk chunk) {
   const Product& p = s.p;
-  const int64_t ldc = args.out[0].row_stride;
-  const bool finishes = s.squares >= 0 && chunk.first + chunk.count == p.k;
+  const bool in_workspace = s.product >= 0, last = chunk.first + chunk.count == p.k;
+  const bool in_place = s.adds && !in_workspace && args.in[2].data == args.out[0].data;
+  const int64_t ldc = in_workspace ? p.n : args.out[0].row_stride;
+  auto* const c = in_workspace
+                      ? reinterpret_cast<float*>(static_cast<char*>(args.workspace) + s.product)
+                      : args.out[0].as<float>();
   for (int64_t item = args.begin; item < args.end; ++item) {
-    StripBlock block{.k = chunk.count,
-                     .panel_bytes = s.panel_bytes,
-                     .c = args.out[0].as<float>(),
-                     .ldc = ldc,
-                     .add = chunk.first > 0,
-                     .stay_on_rows = s.items_are_panels,
-                     .squares = finishes ? squares_of_items(args, s) + item : nullptr};
+    const int64_t m = s.items_are_panels ? 0 : item * kRowsPerStrip,
+                  n = s.items_are_panels ? item * kPanel : 0;
+    StripBlock block{
+        .k = chunk.count,
+        .panel_bytes = s.panel_bytes,
+        .c = c + m * ldc + n,
+        .ldc = ldc,
+        .add = in_place || chunk.first > 0,
+        .stay_on_rows = s.items_are_panels,
+        .squares = s.squares >= 0 && last ? squares_of_items(args, s) + item : nullptr};
     if (s.items_are_panels) {
       pack_panel(args, s, chunk, item, args.scratch);
       block.strips = static_cast<const uint32_t*>(args.workspace);
       block.rows = p.m;
       block.panels = static_cast<const char*>(args.scratch);
-      block.columns = std::min(kPanel, p.n - item * kPanel);
-      block.c += item * kPanel;
+      block.columns = std::min(kPanel, p.n - n);
     } else {
       pack_strips(args, s, chunk, item, args.scratch);
       block.strips = static_cast<const uint32_t*>(args.scratch);
-      block.rows = std::min(kRowsPerStrip, p.m - item * kRowsPerStrip);
+      block.rows = std::min(kRowsPerStrip, p.m - m);
       block.panels = static_cast<const char*>(args.workspace);
       block.columns = p.n;
-      block.c += item * kRowsPerStrip * ldc;
     }
     s.kernels->strip[s.dtype](block);
+    if (s.adds && last && !in_place) add_product(args, block, m, n);
   }
 }
 
@@ -221,6 +243,15 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
     plan.grid.push_back(1);
   }
   plan.strided_in = row_major ? 3 : 1;
+  if (node.op == &kWeightGradAdd) {
+    state->adds = true;
+    if (p.k > state->chunk) {
+      state->product = round_up(plan.workspace_bytes, 64);
+      plan.workspace_bytes = state->product + p.m * p.n * 4;
+    }
+    plan.in_place = {{2, 0}};
+    plan.strided_in = 7;
+  }
   plan.strided_out = 1;
   plan.state = std::move(state);
   plan.run = run;
@@ -243,6 +274,16 @@ ir::CpuKernel panel_product(Isa isa) {
   };
   return {names[static_cast<int>(isa)], isa, std::move(refuse),
           [isa](const OpInstance& node) { return plan_for(node, isa); }};
+}
+
+std::vector<ir::CpuKernel> weight_gradient_kernels() {
+  std::vector<ir::CpuKernel> kernels;
+  for (const Isa isa : {Isa::avx512_bf16, Isa::avx512, Isa::avx2, Isa::plain}) {
+    kernels.push_back(panel_product(isa));
+    // The types leave the others nothing to refuse.
+    if (isa != Isa::avx512_bf16) kernels.back().accepts = nullptr;
+  }
+  return kernels;
 }
 
 }  // namespace rhea::ops

@@ -4,6 +4,7 @@
 // is contracted, [k,m]; B is stored [k,n], [n,k] (dim 1 contracted) or packed in panels.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "rhea/ir/cpu_kernel.h"
 #include "rhea/ops/pack/layout.h"
@@ -24,8 +25,13 @@ struct Product {
 };
 Product product_of(const ir::OpInstance& node);
 
+// Of a^T b in f32, the gradient of a linear layer's weight; throws if the two are no matrices in
+// rows, both f32 or both bf16, of as many rows.
+ir::Type weight_gradient_type(const ir::Type& a, const ir::Type& b);
+
 // Kernels, see their files.
 ir::CpuKernel panel_product(Isa isa);
+std::vector<ir::CpuKernel> weight_gradient_kernels();  // of rows with that result
 ir::CpuKernel onednn_product();
 ir::CpuKernel plain_product();
 

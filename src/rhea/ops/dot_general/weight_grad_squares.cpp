@@ -10,24 +10,13 @@ namespace rhea::ops {
 namespace {
 
 using ir::Attrs;
-using ir::Layout;
 using ir::OpInstance;
 using ir::Sample;
 using ir::Type;
 
 std::vector<Type> infer(std::span<const Type> in, const Attrs&) {
   if (in.size() != 2) throw Error("takes 2 operands, got {}", in.size());
-  const Type& a = in[0];
-  const Type& b = in[1];
-  if (a.rank() != 2 || b.rank() != 2 || a.dtype != b.dtype ||
-      (a.dtype != DType::f32 && a.dtype != DType::bf16) || a.layout != Layout::row_major ||
-      b.layout != Layout::row_major)
-    throw Error("needs two matrices in rows, both f32 or both bf16, got {} and {}", to_string(a),
-                to_string(b));
-  if (a.shape[0] != b.shape[0])
-    throw Error("dim 0 of both is summed and must be equal, got {} and {}", to_string(a),
-                to_string(b));
-  return {{DType::f32, {a.shape[1], b.shape[1]}}, {DType::f64, {}}};
+  return {weight_gradient_type(in[0], in[1]), {DType::f64, {}}};
 }
 
 std::vector<Value> decompose(ir::Graph&, std::span<const Value> inputs, const Attrs&) {
@@ -65,12 +54,6 @@ std::vector<Sample> samples() {
   return all;
 }
 
-// infer leaves nothing to refuse.
-ir::CpuKernel of_every_node(ir::CpuKernel kernel) {
-  kernel.accepts = nullptr;
-  return kernel;
-}
-
 }  // namespace
 
 const OpDef kWeightGradSquares{
@@ -80,8 +63,7 @@ const OpDef kWeightGradSquares{
     // A split reduction leaves parts of dw, whose squares are not those of the sum; a split dw
     // leaves a part of the squares.
     .shard = [](const OpInstance&) { return std::string("!k!m,!k!n->!m!n,"); },
-    .cpu = {panel_product(Isa::avx512_bf16), of_every_node(panel_product(Isa::avx512)),
-            of_every_node(panel_product(Isa::avx2)), of_every_node(panel_product(Isa::plain))},
+    .cpu = weight_gradient_kernels(),
     .cost = cost,
     .samples = samples,
 };
