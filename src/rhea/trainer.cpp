@@ -96,6 +96,7 @@ ExitCode Trainer::train() {
     const bool logs = current_step_ == first || current_step_ % config_.metrics->log_freq == 0 ||
                       current_step_ == config_.training.steps;
     if (logs) {
+      measure_peak();
       const metrics::StructuredLog::Span collecting(*events_, "collect_dist_metrics");
       std::vector<metrics::Metric> rates = result.loads;
       const auto& groups = step_->graphs().groups.groups;

@@ -50,7 +50,7 @@ class Trainer {
   void build_checkpointer();
   void build_metrics();
   void build_profiler();
-  double measure_peak();
+  void measure_peak();
   void load_checkpoint();
   void take_seed(const std::optional<uint64_t>& stored);
 
@@ -68,7 +68,8 @@ class Trainer {
   uint64_t seed_ = 0;
   int64_t accumulation_ = 1;
   int64_t global_batch_size_ = 0;
-  std::optional<double> peak_flops_;  // none: no MFU
+  std::optional<double> peak_flops_;  // none: no MFU, or not until it is measured
+  bool peak_is_due_ = false;          // measure_peak() has something to do
   std::vector<checkpoint::Adapter> adapters_;
   std::string hf_config_json_;  // of an export, and of the checkpoints that rhea generate reads
   signals::StopSignals stop_signals_;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/log.h"
@@ -54,6 +55,15 @@ void log_recompute(const ActivationCheckpointConfig& config) {
                                                    : "MemoryBudgetAC";
   log::info(kLog, "Applied {} activation checkpointing to the model", names);
 }
+
+// Of the products of the run.
+DType peak_dtype(const TrainerConfig& config) {
+  const bool bf16 =
+      config.training.dtype == "bfloat16" || config.training.mixed_precision_param == "bfloat16";
+  return bf16 ? DType::bf16 : DType::f32;
+}
+
+void log_peak(double flops) { log::info(kLog, "Peak FLOPS used for computing MFU: {:.3e}", flops); }
 
 // What each memory budget costs, as a table for a spreadsheet or a plot.
 void write_budget_curve(const std::filesystem::path& folder,
@@ -226,8 +236,13 @@ void Trainer::build_model() {
   if (models::is_quantized(config_.model_spec)) {
     log::info(kLog, "MFU is not computed: products run in several formats");
   } else {
-    peak_flops_ = measure_peak();
-    log::info(kLog, "Peak FLOPS used for computing MFU: {:.3e}", *peak_flops_);
+    peak_flops_ = config_.metrics->peak_flops;
+    if (!peak_flops_)
+      peak_flops_ = ops::kept_peak_flops(peak_dtype(config_), *pool_, cache_folder(config_));
+    if (peak_flops_)
+      log_peak(*peak_flops_);
+    else
+      peak_is_due_ = true;
   }
   const auto& planned = step_->memory();
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
@@ -296,11 +311,16 @@ void Trainer::build_checkpointer() {
                                                              std::move(key_map), pool_.get());
 }
 
-double Trainer::measure_peak() {
-  if (config_.metrics->peak_flops) return *config_.metrics->peak_flops;
-  const bool bf16 =
-      config_.training.dtype == "bfloat16" || config_.training.mixed_precision_param == "bfloat16";
-  return ops::measured_peak_flops(bf16 ? DType::bf16 : DType::f32, *pool_, cache_folder(config_));
+// On a machine that no run has measured yet. No step needs it, so it comes when the first step is
+// done, and it is in no time of that step.
+void Trainer::measure_peak() {
+  if (!std::exchange(peak_is_due_, false)) return;
+  const metrics::StructuredLog::Span span(*events_, "measure_peak");
+  const auto start = Clock::now();
+  const double peak = ops::measured_peak_flops(peak_dtype(config_), *pool_, cache_folder(config_));
+  log_peak(peak);
+  metrics_->set_peak(peak);
+  metrics_->exclude(std::chrono::duration<double>(Clock::now() - start).count());
 }
 
 void Trainer::build_metrics() {

@@ -1,7 +1,10 @@
 // What a run says before its first step, in which order, and what it refuses before it allocates.
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 
+#include "rhea/base/json.h"
 #include "tests/runs/run_test.h"
 
 namespace rhea {
@@ -110,6 +113,42 @@ TEST_F(Start, TheCacheFolderOfTheOptionIsUsed) {
                 .code,
             0);
   EXPECT_FALSE(fs::exists(home)) << "an empty folder keeps nothing";
+}
+
+// No step needs it.
+TEST_F(Start, AnUnknownPeakIsMeasuredAfterTheFirstStepAndIsInNoTimeOfIt) {
+  const Outcome outcome =
+      train({"--training.steps=2", "--metrics.peak_flops=None",
+             "--executor.cache_dir=" + (temp_.path() / "unused_cache").string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  size_t at = 0;
+  for (const char* line : {"Training starts at step 1", "Peak FLOPS used for computing MFU: ",
+                           "step:  1  loss:", "step:  2  loss:"}) {
+    const size_t found = outcome.output.find(line, at);
+    ASSERT_NE(found, std::string::npos) << line << " is not in\n" << outcome.output;
+    at = found;
+  }
+  EXPECT_EQ(outcome.output.find("Peak FLOPS"), outcome.output.rfind("Peak FLOPS"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("N/A"))) << "the first step has its MFU";
+
+  std::map<std::string, double> seconds;  // of the first event of each name
+  double first = 0;
+  std::ifstream events(dump() / "structured_logs/rank_0.jsonl");
+  for (std::string line; std::getline(events, line);) {
+    const auto event = parse_json(line);
+    const double time = 1e-6 * event.at("time_us").get<double>();
+    if (first == 0) first = time;
+    seconds.emplace(event.at("log_type_name"), time);
+  }
+  EXPECT_LE(seconds.at("optim_end"), seconds.at("measure_peak_start"));
+  EXPECT_LE(seconds.at("measure_peak_end"), seconds.at("collect_dist_metrics_start"));
+  std::ifstream rows(dump() / "metrics/rank_0.jsonl");
+  std::string row;
+  ASSERT_TRUE(std::getline(rows, row));
+  // Of one run: at most what passed before the measurement; with it, all of it more.
+  const double before = seconds.at("measure_peak_start") - first;
+  const double measuring = seconds.at("measure_peak_end") - seconds.at("measure_peak_start");
+  EXPECT_LT(parse_json(row).at("time_metrics/end_to_end(s)").get<double>(), before + measuring / 2);
 }
 
 TEST_F(Start, DefaultAssetsAreFoundFromAnotherFolder) {

@@ -78,35 +78,50 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+constexpr std::string_view name_of(DType dtype) { return dtype == DType::bf16 ? "bf16" : "f32"; }
+
+// peak.txt: a line per CPU, instruction set, number of threads and `what` was measured.
+struct Kept {
+  std::filesystem::path file;  // empty: nothing is kept
+  std::string key;
+  std::string others;  // lines of other keys
+  std::optional<double> value;
+};
+
+Kept kept(const std::filesystem::path& folder, std::string_view what, const ThreadPool& pool) {
+  Kept kept{.file = folder.empty() ? std::filesystem::path() : folder / "peak.txt",
+            .key = fmt::format("{}|{}|{}|{}", cpu_brand(), isa_name(active_isa()), what,
+                               pool.num_threads()),
+            .others = {},
+            .value = {}};
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(kept.file, ignored)) return kept;
+  std::ifstream in(kept.file);
+  std::string line;
+  while (std::getline(in, line)) {
+    const auto tab = line.rfind('\t');
+    if (tab == std::string::npos) continue;
+    if (line.substr(0, tab) == kept.key) {
+      const double value = std::strtod(line.c_str() + tab + 1, nullptr);
+      if (value > 0 && std::isfinite(value)) kept.value = value;
+    } else {
+      kept.others += line + "\n";
+    }
+  }
+  return kept;
+}
+
 // The number that an earlier process kept in `folder` under `what`, or what `measure` finds.
 double cached(const std::filesystem::path& folder, std::string_view what, const ThreadPool& pool,
               Measure when, const std::function<double()>& measure) {
-  const auto file = folder.empty() ? std::filesystem::path() : folder / "peak.txt";
-  const std::string key =
-      fmt::format("{}|{}|{}|{}", cpu_brand(), isa_name(active_isa()), what, pool.num_threads());
-  std::string others;
-  double kept = 0;
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(file, ignored)) {
-    std::ifstream in(file);
-    std::string line;
-    while (std::getline(in, line)) {
-      const auto tab = line.rfind('\t');
-      if (tab == std::string::npos) continue;
-      if (line.substr(0, tab) == key) {
-        const double value = std::strtod(line.c_str() + tab + 1, nullptr);
-        if (value > 0 && std::isfinite(value)) kept = value;
-      } else {
-        others += line + "\n";
-      }
-    }
-  }
-  if (kept > 0 && when == Measure::once) return kept;
+  const Kept before = kept(folder, what, pool);
+  if (before.value && when == Measure::once) return *before.value;
   const double found = measure();
-  if (!file.empty() && found > kept) {
+  if (!before.file.empty() && found > before.value.value_or(0)) {
     try {
-      std::filesystem::create_directories(file.parent_path());
-      write_file_atomic(file, others + fmt::format("{}\t{:.6g}\n", key, found));
+      std::filesystem::create_directories(before.file.parent_path());
+      write_file_atomic(before.file,
+                        before.others + fmt::format("{}\t{:.6g}\n", before.key, found));
     } catch (const std::exception&) {
       // A cache that cannot be written costs 0.2 s next time and nothing else.
     }
@@ -139,8 +154,13 @@ double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds) {
 
 double measured_peak_flops(DType dtype, ThreadPool& pool, const std::filesystem::path& cache_folder,
                            Measure when) {
-  return cached(cache_folder, dtype == DType::bf16 ? "bf16" : "f32", pool, when,
+  return cached(cache_folder, name_of(dtype), pool, when,
                 [&] { return measure_peak_flops(dtype, pool); });
+}
+
+std::optional<double> kept_peak_flops(DType dtype, const ThreadPool& pool,
+                                      const std::filesystem::path& cache_folder) {
+  return kept(cache_folder, name_of(dtype), pool).value;
 }
 
 double measure_bandwidth(ThreadPool& pool, double seconds) {

@@ -2,6 +2,7 @@
 // profiles and of every share in bench/.
 #pragma once
 #include <filesystem>
+#include <optional>
 
 #include "rhea/base/dtype.h"
 #include "rhea/base/thread_pool.h"
@@ -19,6 +20,10 @@ enum class Measure { once, again };
 // f32.
 double measured_peak_flops(DType dtype, ThreadPool& pool, const std::filesystem::path& cache_folder,
                            Measure when = Measure::once);
+
+// What an earlier process kept of it; empty: nothing. Takes no time.
+std::optional<double> kept_peak_flops(DType dtype, const ThreadPool& pool,
+                                      const std::filesystem::path& cache_folder);
 
 // The measurement itself, without the cache.
 double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds = 0.2);

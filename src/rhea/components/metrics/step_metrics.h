@@ -16,7 +16,7 @@ struct StepMetricsOptions {
   bool colors = false;
   bool progress = false;  // a line with the remaining time that is rewritten in place
   double flops_per_token = 0;
-  std::optional<double> peak_flops;  // empty: mfu N/A
+  std::optional<double> peak_flops;  // empty: mfu N/A, until set_peak()
   int64_t planned_bytes = 0;         // of this process
   int64_t machine_bytes = 0;
   int64_t total_steps = 0;
@@ -41,7 +41,8 @@ class StepMetrics {
   // `seconds` and `tokens` of this validation; the training window is not touched, but for the time
   // that passed.
   void log_validation(int64_t step, double loss, int64_t tokens, double seconds);
-  // Takes time that is no training (validation, a first compile) out of the window.
+  void set_peak(double flops) { options_.peak_flops = flops; }
+  // Takes time that is no training (validation, measuring the peak) out of the window.
   void exclude(double seconds) { excluded_ += seconds; }
   void show_progress(int64_t step);
 
