@@ -8,6 +8,7 @@
 #include "rhea/base/error.h"
 #include "rhea/ir/row_cells.h"
 #include "rhea/ops/ops.h"
+#include "rhea/passes/direction.h"
 
 namespace rhea::passes {
 namespace {
@@ -65,6 +66,12 @@ class ReverseSweep {
     return needed_.at(id);
   }
 
+  // What is added from here on belongs to the module and the line of `node`, as its gradient.
+  void enter(const Node& node) {
+    graph_.set_context(node.scope,
+                       graph_.intern_location(gradient_line(graph_.location_name(node))));
+  }
+
   void visit(int32_t index) {
     // Copies: the vector of nodes grows while cotangents are appended.
     const Node node = graph_.nodes()[static_cast<size_t>(index)];
@@ -81,7 +88,7 @@ class ReverseSweep {
     if (!wanted) return;
 
     const int32_t outer_scope = graph_.current_scope();
-    graph_.set_context(node.scope, node.location);
+    enter(node);
     std::vector<Value> inputs, outputs;
     for (const ValueId input : node.inputs) inputs.push_back({&graph_, input});
     for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i)
@@ -134,7 +141,7 @@ class ReverseSweep {
     auto parts = std::move(at->second);
     slices_.erase(at);
     const int32_t outer_scope = graph_.current_scope();
-    graph_.set_context(node.scope, node.location);
+    enter(node);
     const ir::Shape shape = graph_.type(id).shape;
     if (const auto dim = tiled_dim(parts, shape)) {
       std::vector<Value> values;

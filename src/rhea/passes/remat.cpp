@@ -8,6 +8,7 @@
 #include "rhea/ops/barrier/optimization_barrier.h"
 #include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
+#include "rhea/passes/direction.h"
 #include "rhea/passes/graph_copy.h"
 #include "rhea/passes/remat_budget.h"
 #include "rhea/passes/remat_cost.h"
@@ -76,14 +77,24 @@ class Rewriter {
     for (const ScheduledNode step : order) {
       const auto index = static_cast<size_t>(step.node);
       const Node& node = from_.nodes()[index];
-      auto& made = step.again ? second_ : first_;
-      made.set(index, to_.add_like(from_, node, operands(node, step)));
+      const auto inputs = operands(node, step);
+      if (step.again)
+        second_.set(index, to_.add_like(to_, again(node), inputs));
+      else
+        first_.set(index, to_.add_like(from_, node, inputs));
     }
     first_.add_outputs();
     return std::move(to_);
   }
 
  private:
+  // The node as one of the new graph, with the line of a second computation.
+  Node again(Node node) {
+    node.location = to_.intern_location(recomputed_line(from_.location_name(node)));
+    node.scope = to_.intern_scope(from_.scope_name(node));
+    return node;
+  }
+
   std::vector<Value> operands(const Node& node, ScheduledNode step) {
     std::vector<Value> inputs;
     bool distinct = false;  // an operand differs from that of the first computation

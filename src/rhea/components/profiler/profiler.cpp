@@ -34,7 +34,7 @@ Profiler::Profiler(const ProfilerConfig& config, const std::filesystem::path& du
 void Profiler::record(bool on) {
   recording_now_ = on;
   for (size_t i = 0; i < executables_.size(); ++i)
-    executables_[i]->record_calls(on ? &recording_.graphs[i].calls : nullptr);
+    executables_[i]->record_calls(on ? &recording_.graphs[i].log : nullptr);
 }
 
 void Profiler::begin_step(int64_t step) {
@@ -54,7 +54,7 @@ void Profiler::end_step() {
   write(recording_.steps.back().number);
   recording_.steps.clear();
   recording_.phases.clear();
-  for (Graph& graph : recording_.graphs) graph.calls.clear();
+  for (Graph& graph : recording_.graphs) graph.log = {};
 }
 
 void Profiler::begin_phase(std::string_view name) {

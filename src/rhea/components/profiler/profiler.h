@@ -13,7 +13,8 @@ namespace rhea::profiler {
 // Of one rank. After each cycle (profiler/schedule.h) the folder
 // {dump_folder}/{save_traces_folder}/iteration_{step} gets rank{r}_trace.json.gz for Perfetto or
 // chrome://tracing, and the tables as rank{r}_profile.json; the log gets them as text. Steps
-// outside a cycle's recorded part cost nothing, and recording changes no result.
+// outside a cycle's recorded part cost nothing, and recording changes no result: a recorded step
+// reads the clock twice per call and twice per handful of items that a worker takes.
 class Profiler {
  public:
   // `graphs` names the executables of the step; they must outlive this.

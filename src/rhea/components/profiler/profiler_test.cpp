@@ -1,9 +1,11 @@
 // Cycles, sums and traces on made-up times.
 #include "rhea/components/profiler/profiler.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "rhea/base/json.h"
@@ -15,6 +17,7 @@ namespace rhea::profiler {
 namespace {
 
 using exec::cpu::NodeReport;
+using testing::ElementsAre;
 
 // One character per step from step 1: idle, recorded, last of a cycle.
 std::string kinds(const ProfilerConfig& config, int64_t steps) {
@@ -51,7 +54,12 @@ Time at(double ms) {
 
 const std::vector<NodeReport> kNodes = {
     {.op = "dot", .fqn = "layers.0.w", .kernel = "k", .cost = {4e6, 1}, .type = {DType::bf16, {}}},
-    {.op = "dot", .fqn = "layers.1.w", .kernel = "k", .cost = {4e6, 1}, .type = {DType::bf16, {}}},
+    {.op = "dot",
+     .fqn = "layers.1.w",
+     .kernel = "k",
+     .cost = {4e6, 1},
+     .type = {DType::bf16, {}},
+     .direction = passes::Direction::input_gradient},
     {.op = "never", .kernel = "k", .cost = {1, 1}}};
 
 // Two steps of 10 ms: fetching 1 ms, then a phase of 8 ms with another of 2 ms inside.
@@ -61,12 +69,22 @@ Recording recording() {
   for (const double start : {0.0, 100.0}) {
     made.steps.push_back({start == 0 ? 4 : 5, at(start), at(start + 10)});
     made.phases.push_back({"fetching_batch", at(start), at(start + 1)});
-    made.graphs[0].calls.push_back({0, at(start + 1.5), at(start + 3.5)});
+    made.graphs[0].log.calls.push_back({0, at(start + 1.5), at(start + 3.5)});
     made.phases.push_back({"inner", at(start + 4), at(start + 6)});
-    made.graphs[0].calls.push_back({1, at(start + 6), at(start + 8)});
+    made.graphs[0].log.calls.push_back({1, at(start + 6), at(start + 8)});
     made.phases.push_back({"outer", at(start + 1), at(start + 9)});
   }
+  // The first call ends late: worker 1 takes the last item of worker 0.
+  made.graphs[0].log.workers = {{{0, 0, 0, 7, at(1.5), at(3)}, {1, 0, 0, 8, at(6), at(8)}},
+                                {{0, 0, 8, 16, at(1.5), at(2.5)}, {0, 0, 7, 8, at(2.5), at(3.5)}}};
   return made;
+}
+
+std::vector<std::string> names(const std::vector<exec::cpu::TimeRow>& rows) {
+  std::vector<std::string> sorted;
+  for (const auto& row : rows) sorted.push_back(row.name);
+  std::ranges::sort(sorted);
+  return sorted;
 }
 
 TEST(Report, explains_the_step) {
@@ -74,15 +92,25 @@ TEST(Report, explains_the_step) {
   EXPECT_NEAR(report.step, 10e-3, 1e-9);
   EXPECT_NEAR(report.kernels, 4e-3, 1e-9);
   EXPECT_NEAR(report.explained(), 0.5, 1e-6);  // kernels and fetching
-  ASSERT_EQ(report.ops.size(), 1U);
-  EXPECT_EQ(report.ops[0].name, "dot (k)");
-  EXPECT_NEAR(report.ops[0].calls, 2, 1e-9);
-  EXPECT_NEAR(report.ops[0].limit / report.ops[0].seconds, 0.5, 1e-6);
-  ASSERT_EQ(report.modules.size(), 1U);
-  EXPECT_EQ(report.modules[0].name, "layers.*.w");
+  for (const auto* rows : {&report.directions, &report.ops, &report.modules, &report.layers}) {
+    ASSERT_EQ(rows->size(), 2U);
+    for (const auto& row : *rows) {
+      EXPECT_NEAR(row.calls, 1, 1e-9);
+      EXPECT_NEAR(row.limit / row.seconds, 0.5, 1e-6);
+    }
+  }
+  EXPECT_THAT(names(report.directions), ElementsAre("forward", "input gradient"));
+  EXPECT_THAT(names(report.ops), ElementsAre("dot (k), forward", "dot (k), input gradient"));
+  EXPECT_THAT(names(report.modules),
+              ElementsAre("layers.*.w, forward", "layers.*.w, input gradient"));
+  EXPECT_THAT(names(report.layers), ElementsAre("layers.0", "layers.1"));
+  EXPECT_THAT(names(report.fqns), ElementsAre("layers.0.w, forward", "layers.1.w, input gradient"));
   Recording nameless = recording();
-  nameless.graphs[0].calls = {{2, at(1), at(2)}};
-  EXPECT_EQ(make_report(nameless, {}).modules.at(0).name, "(microbatch)");
+  nameless.graphs[0].log.calls = {{2, at(1), at(2)}};
+  EXPECT_THAT(names(make_report(nameless, {}).modules), ElementsAre("(microbatch), forward"));
+  nameless.graphs[0].name = "update";  // which has no way back
+  EXPECT_THAT(names(make_report(nameless, {}).modules), ElementsAre("(update)"));
+  EXPECT_THAT(names(make_report(nameless, {}).ops), ElementsAre("never (k), update"));
   std::map<std::string, double> phases(report.phases.begin(), report.phases.end());
   EXPECT_NEAR(phases.at("fetching_batch"), 1e-3, 1e-9);
   EXPECT_NEAR(phases.at("inner"), 2e-3, 1e-9);
@@ -110,6 +138,20 @@ TEST(Trace, nests_calls_in_runs_of_their_graph) {
   }
   EXPECT_EQ(graphs, 2);
   EXPECT_EQ(kernels, 4);
+}
+
+TEST(Trace, shows_what_each_worker_did) {
+  const auto json = parse_json(chrome_trace(recording(), 0));
+  std::vector<std::string> seen;  // track, name, microseconds
+  for (const auto& event : json["traceEvents"]) {
+    if (event.contains("cat") && event["cat"] == "worker")
+      seen.push_back(fmt::format("{} {} {:.0f}", event["tid"].get<int>(),
+                                 event["name"].get<std::string>(), event["dur"].get<double>()));
+    if (event["name"] == "thread_name" && event["tid"] == 2) {
+      EXPECT_EQ(event["args"]["name"], "worker 1");
+    }
+  }
+  EXPECT_THAT(seen, ElementsAre("1 dot 1500", "1 dot 2000", "2 dot 1000", "2 dot (stolen) 1000"));
 }
 
 TEST(Trace, is_a_gzip_file) {

@@ -24,7 +24,7 @@ struct Phase {
 struct Graph {
   std::string name;
   const std::vector<exec::cpu::NodeReport>* nodes = nullptr;
-  std::vector<exec::cpu::CallTime> calls;
+  exec::cpu::CallLog log;
 };
 
 struct Recording {

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rhea/base/error.h"
 
 namespace rhea::profiler {
 namespace {
 
+using exec::cpu::NodeReport;
 using exec::cpu::NodeTime;
 using exec::cpu::TimeRow;
 
@@ -20,7 +24,7 @@ std::vector<NodeTime> times_of_calls(const Recording& recording) {
   for (const Graph& graph : recording.graphs) {
     std::vector<NodeTime> nodes;
     for (const auto& node : *graph.nodes) nodes.push_back({&node, 0, 0});
-    for (const auto& call : graph.calls) {
+    for (const auto& call : graph.log.calls) {
       NodeTime& time = nodes[static_cast<size_t>(call.node)];
       time.seconds += per_step * seconds_between(call.begin, call.end);
       time.calls += per_step;
@@ -31,20 +35,38 @@ std::vector<NodeTime> times_of_calls(const Recording& recording) {
   return times;
 }
 
-// What belongs to no module is named after its graph: "(update)".
-std::string module_or_graph(const Recording& recording, const exec::cpu::NodeReport& node) {
-  if (!node.fqn.empty()) return exec::cpu::module_of(node);
+const Graph& graph_of(const Recording& recording, const NodeReport& node) {
   for (const Graph& graph : recording.graphs)
     if (&node >= graph.nodes->data() && &node < graph.nodes->data() + graph.nodes->size())
-      return "(" + graph.name + ")";
-  return exec::cpu::module_of(node);
+      return graph;
+  RHEA_CHECK(false, "a call of no recorded graph: {}", node.op);
+}
+
+// What belongs to no module is named after its graph: "(update)".
+std::string with_part(const Graph& graph, const NodeReport& node, const std::string& module) {
+  const std::string part = part_of(graph, node);
+  if (!node.fqn.empty()) return fmt::format("{}, {}", module, part);
+  return part == graph.name ? fmt::format("({})", part) : fmt::format("({}), {}", graph.name, part);
+}
+
+// "layers.3" of "layers.3.attention.wq"; the module of what lies in no layer.
+std::string layer_of(const Graph& graph, const NodeReport& node) {
+  if (node.fqn.empty()) return fmt::format("({})", graph.name);
+  for (size_t begin = 0; begin < node.fqn.size();) {
+    const size_t end = std::min(node.fqn.find('.', begin), node.fqn.size());
+    const std::string_view word = std::string_view(node.fqn).substr(begin, end - begin);
+    if (word.find_first_not_of("0123456789") == std::string_view::npos)
+      return node.fqn.substr(0, end);
+    begin = end + 1;
+  }
+  return node.fqn;
 }
 
 // Time of [begin, end) in kernels.
 double kernel_seconds(const Recording& recording, Time begin, Time end) {
   double sum = 0;
   for (const Graph& graph : recording.graphs)
-    for (const auto& call : graph.calls)
+    for (const auto& call : graph.log.calls)
       if (call.begin >= begin && call.end <= end) sum += seconds_between(call.begin, call.end);
   return sum;
 }
@@ -82,15 +104,32 @@ double Report::explained() const {
   return step > 0 ? sum / step : 0;
 }
 
+std::string part_of(const Graph& graph, const NodeReport& node) {
+  const bool has_way_back = graph.name == "microbatch" || graph.name == "accumulate";
+  return has_way_back ? std::string(passes::name_of(node.direction)) : graph.name;
+}
+
 Report make_report(const Recording& recording, const exec::cpu::Limits& limits) {
   Report report;
   report.limits = limits;
   report.first_step = recording.steps.front().number;
   report.last_step = recording.steps.back().number;
   const auto times = times_of_calls(recording);
-  report.ops = exec::cpu::sum_times(times, exec::cpu::op_and_kernel, limits);
-  report.modules = exec::cpu::sum_times(
-      times, [&](const auto& node) { return module_or_graph(recording, node); }, limits);
+  const auto sums = [&](const auto& name) {
+    return exec::cpu::sum_times(
+        times, [&](const NodeReport& node) { return name(graph_of(recording, node), node); },
+        limits);
+  };
+  report.directions = sums(part_of);
+  report.ops = sums([](const Graph& graph, const NodeReport& node) {
+    return fmt::format("{}, {}", exec::cpu::op_and_kernel(node), part_of(graph, node));
+  });
+  report.modules = sums([](const Graph& graph, const NodeReport& node) {
+    return with_part(graph, node, exec::cpu::module_of(node));
+  });
+  report.layers = sums(layer_of);
+  report.fqns = sums(
+      [](const Graph& graph, const NodeReport& node) { return with_part(graph, node, node.fqn); });
   for (const NodeTime& time : times) report.kernels += time.seconds;
 
   const double per_step = 1 / static_cast<double>(recording.steps.size());
@@ -130,8 +169,11 @@ std::string to_text(const Report& report) {
       "GFLOP/s f32, {:.0f} GFLOP/s bf16, {:.1f} GB/s\n",
       steps, report.step * 1e3, 100 * report.kernels / report.step, 100 * report.explained(),
       report.limits.flops_f32 * 1e-9, report.limits.flops_bf16 * 1e-9, report.limits.bytes * 1e-9);
-  text += "By op and kernel: " + exec::cpu::to_table(report.ops, report.step);
-  text += "By module: " + exec::cpu::to_table(report.modules, report.step);
+  for (const auto& [title, rows] : {std::pair("By direction", &report.directions),
+                                    {"By op and kernel", &report.ops},
+                                    {"By module", &report.modules},
+                                    {"By layer", &report.layers}})
+    text += fmt::format("{}: {}", title, exec::cpu::to_table(*rows, report.step));
   text += "Outside kernels\n";
   for (const auto& [name, seconds] : report.phases)
     text += fmt::format("  {:5.1f} % {:10.3f} ms  {}\n", 100 * seconds / report.step, seconds * 1e3,
@@ -149,8 +191,11 @@ std::string to_json(const Report& report) {
                                   {{"flops_f32", report.limits.flops_f32},
                                    {"flops_bf16", report.limits.flops_bf16},
                                    {"bytes", report.limits.bytes}}},
+                                 {"directions", to_json(report.directions)},
                                  {"ops", to_json(report.ops)},
-                                 {"modules", to_json(report.modules)}};
+                                 {"modules", to_json(report.modules)},
+                                 {"layers", to_json(report.layers)},
+                                 {"fqns", to_json(report.fqns)}};
   for (const auto& [name, seconds] : report.phases) json["outside_kernels"][name] = seconds;
   return json.dump(1) + '\n';
 }

@@ -14,7 +14,11 @@ struct Report {
   double step = 0;     // wall time
   double kernels = 0;  // inside kernel calls
   exec::cpu::Limits limits;
-  std::vector<exec::cpu::TimeRow> ops, modules;  // by op and kernel, by FQN
+  // Rows of every table but `layers` tell directions apart: "dot_general (panels), input gradient".
+  std::vector<exec::cpu::TimeRow> directions, ops;
+  std::vector<exec::cpu::TimeRow> modules;  // with one row for a module of all layers
+  std::vector<exec::cpu::TimeRow> layers;   // "layers.3", and what is in no layer
+  std::vector<exec::cpu::TimeRow> fqns;     // each module of each layer; in the file only
   // Time of each phase outside kernels and of phases inside it; "rest" is outside all phases.
   std::vector<std::pair<std::string, double>> phases;
 
@@ -23,7 +27,9 @@ struct Report {
 };
 
 Report make_report(const Recording& recording, const exec::cpu::Limits& limits);
-// Three tables: op and kernel, module, what is not in kernels.
+// "forward", "input gradient", ... (passes/direction.h); in a graph that has no way back its name.
+std::string part_of(const Graph& graph, const exec::cpu::NodeReport& node);
+// Tables: direction, op and kernel, module, layer, what is not in kernels.
 std::string to_text(const Report& report);
 std::string to_json(const Report& report);
 

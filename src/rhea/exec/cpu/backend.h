@@ -10,6 +10,7 @@
 #include "rhea/base/cpu_features.h"
 #include "rhea/base/thread_pool.h"
 #include "rhea/exec/executable.h"
+#include "rhea/passes/direction.h"
 
 namespace rhea::exec::cpu {
 
@@ -37,6 +38,7 @@ struct NodeReport {
   ir::Cost cost;
   int64_t output_bytes = 0;  // in the arena: results of the graph are memory of the caller
   ir::Type type;  // of the first operand: its dtype tells the peak that flops are measured against
+  passes::Direction direction = passes::Direction::forward;  // where the graph has a way back
 };
 
 // Memory of the arena from one kernel call to another, both included (entries of nodes()); the
@@ -52,6 +54,20 @@ struct CallTime {
   std::chrono::steady_clock::time_point begin, end;
 };
 
+// Items of one phase of a call that a worker ran one after the other. Each worker begins with its
+// own share; a further stretch of the same phase was taken from another one's.
+struct WorkerTime {
+  int32_t call = 0;  // of CallLog::calls
+  int32_t phase = 0;
+  int64_t first_item = 0, end_item = 0;
+  std::chrono::steady_clock::time_point begin, end;
+};
+
+struct CallLog {
+  std::vector<CallTime> calls;
+  std::vector<std::vector<WorkerTime>> workers;  // by thread of the pool
+};
+
 class CpuExecutable : public Executable {
  public:
   // Memory of an input that another graph of the sequence makes; null: the caller binds it. Valid
@@ -63,8 +79,8 @@ class CpuExecutable : public Executable {
   // Seconds spent per entry of nodes() since the last call, when profiling is on.
   virtual void set_profiling(bool on) = 0;
   virtual std::vector<double> take_times() = 0;
-  // Appends every call of the following runs to `calls`; null ends it.
-  virtual void record_calls(std::vector<CallTime>* calls) = 0;
+  // Appends every call of the following runs to `log`; null ends it.
+  virtual void record_calls(CallLog* log) = 0;
 };
 
 // Planning only: what compile() would choose and reserve, nothing is allocated (works for any

@@ -82,6 +82,7 @@ std::vector<NodeReport> make_reports(const Program& program) {
   reports.reserve(program.steps.size());
   std::set<std::pair<int32_t, int32_t>> results;
   for (const auto& out : program.graph.outputs()) results.emplace(out.value.node, out.value.output);
+  const auto directions = passes::directions(program.graph);
   for (const Step& step : program.steps) {
     const ir::Node& node = program.graph.nodes()[static_cast<size_t>(step.node)];
     int64_t bytes = 0;
@@ -93,7 +94,8 @@ std::vector<NodeReport> make_reports(const Program& program) {
         node.inputs.empty() ? node.outputs[0] : program.graph.type(node.inputs[0]);
     reports.push_back({step.copy ? "copy" : std::string(node.op->name),
                        program.graph.scope_name(node), step.choice->types, step.choice->kernel,
-                       step.choice->note, step.choice->cost, bytes, type});
+                       step.choice->note, step.choice->cost, bytes, type,
+                       directions[static_cast<size_t>(step.node)]});
   }
   return reports;
 }
@@ -137,6 +139,11 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
     args.end = end;
     args.scratch = scratch_of(worker);
     kernel_(args);
+  };
+  recorded_body_ = [this](int64_t begin, int64_t end, int worker) {
+    const Time start = std::chrono::steady_clock::now();
+    body_(begin, end, worker);
+    note(begin, end, worker, start);
   };
 }
 
@@ -235,12 +242,12 @@ void ProgramExecutable::run() {
   if (detect_anomaly_) check_inputs();
   ++num_runs_;
   for (size_t s = 0; s < program_.steps.size(); ++s) {
-    if (profiling_ || calls_ != nullptr) {
-      const auto begin = std::chrono::steady_clock::now();
+    if (profiling_ || log_ != nullptr) {
+      const Time begin = std::chrono::steady_clock::now();
       run_step(s);
-      const auto end = std::chrono::steady_clock::now();
+      const Time end = std::chrono::steady_clock::now();
       times_[s] += std::chrono::duration<double>(end - begin).count();
-      if (calls_ != nullptr) calls_->push_back({static_cast<int32_t>(s), begin, end});
+      if (log_ != nullptr) log_->calls.push_back({static_cast<int32_t>(s), begin, end});
     } else {
       run_step(s);
     }
@@ -283,17 +290,37 @@ void ProgramExecutable::run_fenced(size_t s) {
 
 void ProgramExecutable::run_phases(const Step& step) {
   const ir::KernelPlan& plan = step.choice->plan;
+  const ThreadPool::Body& body = log_ == nullptr ? body_ : recorded_body_;
   const int threads = pool_.num_threads();
   for (size_t phase = 0; phase < plan.grid.size(); ++phase) {
     const int64_t count = plan.grid[phase];
     args_.phase = static_cast<int>(phase);
     if (count <= 0) continue;
     if (step.serial || threads == 1 || count == 1) {
-      body_(0, count, 0);
+      body(0, count, 0);
     } else {
       // Small items are taken several at a time; the results do not depend on it.
-      pool_.parallel_for(count, body_, std::max<int64_t>(1, count / (int64_t{32} * threads)));
+      pool_.parallel_for(count, body, std::max<int64_t>(1, count / (int64_t{32} * threads)));
     }
+  }
+}
+
+void ProgramExecutable::record_calls(CallLog* log) {
+  log_ = log;
+  if (log_ != nullptr) log_->workers.resize(static_cast<size_t>(pool_.num_threads()));
+}
+
+// Called by the workers, each for its own list.
+void ProgramExecutable::note(int64_t begin, int64_t end, int worker, Time start) {
+  const Time now = std::chrono::steady_clock::now();
+  const auto call = static_cast<int32_t>(log_->calls.size());  // it is listed when it is done
+  auto& times = log_->workers[static_cast<size_t>(worker)];
+  if (!times.empty() && times.back().call == call && times.back().phase == args_.phase &&
+      times.back().end_item == begin) {
+    times.back().end_item = end;
+    times.back().end = now;
+  } else {
+    times.push_back({call, args_.phase, begin, end, start, now});
   }
 }
 

@@ -32,9 +32,11 @@ class ProgramExecutable final : public CpuExecutable {
   const std::vector<NodeReport>& nodes() const override { return reports_; }
   void set_profiling(bool on) override { profiling_ = on; }
   std::vector<double> take_times() override;
-  void record_calls(std::vector<CallTime>* calls) override { calls_ = calls; }
+  void record_calls(CallLog* log) override;
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
   void fill_constants();
   void check_bindings() const;
   void resolve();
@@ -44,6 +46,7 @@ class ProgramExecutable final : public CpuExecutable {
   void* scratch_of(int worker) const {
     return scratch_ + scratch_places_.begin[static_cast<size_t>(worker)];
   }
+  void note(int64_t begin, int64_t end, int worker, Time start);
   void check_inputs() const;
   void check_results(size_t s) const;
 
@@ -68,11 +71,11 @@ class ProgramExecutable final : public CpuExecutable {
   // The call in progress, read by the workers.
   ir::KernelArgs args_;
   void (*kernel_)(const ir::KernelArgs&) = nullptr;
-  ThreadPool::Body body_;
+  ThreadPool::Body body_, recorded_body_;
 
   std::vector<NodeReport> reports_;
   std::vector<double> times_;  // seconds by step since take_times()
-  std::vector<CallTime>* calls_ = nullptr;
+  CallLog* log_ = nullptr;
   int64_t num_runs_ = 0;
 };
 

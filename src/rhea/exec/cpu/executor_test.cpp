@@ -295,12 +295,13 @@ TEST_F(Executor, RecordsCallsInOrderUntilTold) {
   const auto exe = make();
   Floats in(64 * 64, 1), out(64 * 64);
   bind(*exe, in, out);
-  std::vector<CallTime> calls;
-  exe->record_calls(&calls);
+  CallLog log;
+  exe->record_calls(&log);
   exe->run();
   exe->run();
   exe->record_calls(nullptr);
   exe->run();
+  const auto& calls = log.calls;
   ASSERT_EQ(calls.size(), 2 * exe->nodes().size());
   for (size_t i = 0; i < calls.size(); ++i) {
     EXPECT_EQ(calls[i].node, static_cast<int32_t>(i % exe->nodes().size()));
@@ -308,6 +309,42 @@ TEST_F(Executor, RecordsCallsInOrderUntilTold) {
     if (i > 0) {
       EXPECT_LE(calls[i - 1].end, calls[i].begin);
     }
+  }
+}
+
+TEST_F(Executor, RecordsEveryItemOnceInItsCall) {
+  const Value x = g.input("x", {DType::f32, {512, 512}});
+  g.output("y", g.add1(kMultiply, {g.add1(kAdd, {x, x}), x}));
+  const auto exe = make();
+  Floats in(512 * 512, 1), out(512 * 512);
+  bind(*exe, in, out);
+  CallLog log;
+  exe->record_calls(&log);
+  exe->run();
+  exe->run();
+  ASSERT_EQ(log.workers.size(), static_cast<size_t>(pool.num_threads()));
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> items(log.calls.size());
+  for (const auto& times : log.workers) {
+    for (const WorkerTime& time : times) {
+      const auto call = static_cast<size_t>(time.call);
+      ASSERT_LT(call, log.calls.size());
+      EXPECT_LE(log.calls[call].begin, time.begin);
+      EXPECT_LE(time.begin, time.end);
+      EXPECT_LE(time.end, log.calls[call].end);
+      ASSERT_EQ(time.phase, 0);
+      items[call].emplace_back(time.first_item, time.end_item);
+    }
+  }
+  for (auto& stretches : items) {
+    ASSERT_FALSE(stretches.empty());
+    std::ranges::sort(stretches);
+    int64_t next = 0;
+    for (const auto& [begin, end] : stretches) {
+      EXPECT_EQ(begin, next);
+      EXPECT_GT(end, begin);
+      next = end;
+    }
+    EXPECT_EQ(next, items[0].back().second) << "calls of one size";
   }
 }
 
