@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "rhea/base/cpu_tiles.h"
 #include "rhea/base/error.h"
 
 namespace rhea {
@@ -34,8 +35,9 @@ Isa active_isa() {
   for (int i = 0; i <= static_cast<int>(Isa::avx512_bf16); ++i) {
     if (isa_name(static_cast<Isa>(i)) == text) return std::min(detected, static_cast<Isa>(i));
   }
-  throw Error("RHEA_ISA='{}' is not an instruction set; known: plain avx2 avx512 avx512_bf16",
-              text);
+  if (text == kTilesWord) return detected;
+  throw Error("RHEA_ISA='{}' is not an instruction set; known: plain avx2 avx512 avx512_bf16 {}",
+              text, kTilesWord);
 }
 
 std::string cpu_brand() {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rhea/base/cpu_features.h"
+#include "rhea/base/cpu_tiles.h"
 #include "rhea/base/error.h"
 #include "rhea/base/machine_memory.h"
 #include "rhea/base/numa.h"
@@ -49,6 +50,10 @@ void report_cpu(Gaps& gaps) {
   row("model", cpu_brand());
   row("instruction set",
       fmt::format("{} (in use: {})", isa_name(detected_isa()), isa_name(active_isa())));
+  row("matrix tiles", detected_tiles() ? active_tiles() ? "AMX, for products in bf16 by oneDNN"
+                                                        : "AMX, not in use (RHEA_ISA)"
+                      : active_tiles() ? "none; products are chosen as with AMX (RHEA_ISA)"
+                                       : "none");
   row("override", environment("RHEA_ISA"));
   if (detected_isa() < Isa::avx512)
     gaps.push_back({"AVX-512", "matrix products and fused kernels run in their slower variants"});

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "rhea/base/cpu_features.h"
+#include "rhea/ops/onednn_version.h"
 #include "rhea/passes/pack_weights.h"
 #include "rhea/passes/test_graphs.h"
+#include "tests/support/scoped_environment.h"
 
 namespace rhea::passes {
 namespace {
@@ -116,13 +119,18 @@ std::vector<Layout> packs(int64_t rows, int64_t n, int64_t k, DType dtype, int64
   return layouts;
 }
 
-TEST(PackWeights, WhereAProductOfManyRowsReadsAParameter) {
+// Without matrix tiles, whatever the machine has.
+class PackWeights : public testing::Test {
+  const support::ScopedEnvironment isa_{"RHEA_ISA", "avx512_bf16"};
+};
+
+TEST_F(PackWeights, WhereAProductOfManyRowsReadsAParameter) {
   for (const DType dtype : {DType::f32, DType::bf16})
     EXPECT_EQ(packs(256, 64, 64, dtype, 1), std::vector{Layout::panels_nk});
   EXPECT_EQ(packs(256, 64, 96, DType::bf16, 0), std::vector{Layout::panels_kn});
 }
 
-TEST(PackWeights, NotWhereItCostsMoreThanItSaves) {
+TEST_F(PackWeights, NotWhereItCostsMoreThanItSaves) {
   EXPECT_TRUE(packs(16, 64, 64, DType::f32, 1).empty());   // few rows
   EXPECT_TRUE(packs(256, 8, 64, DType::f32, 1).empty());   // few columns: mostly padding
   EXPECT_TRUE(packs(256, 64, 8, DType::f32, 1).empty());   // short sums
@@ -131,7 +139,18 @@ TEST(PackWeights, NotWhereItCostsMoreThanItSaves) {
   EXPECT_TRUE(packs(256, 64, 64, DType::f32, 1, "batch").empty());
 }
 
-TEST(PackWeights, CastParametersArePackedAndHoisted) {
+// On tiles the library multiplies, and reads weights of bf16 in rows.
+TEST_F(PackWeights, NotForProductsOnMatrixTiles) {
+  const support::ScopedEnvironment isa("RHEA_ISA", "amx_bf16");
+  const bool tiles = detected_isa() == Isa::avx512_bf16 && ops::onednn_version() != "not built in";
+  for (const int64_t rows : {128, 2048}) {
+    for (const int64_t rhs_contract : {0, 1})
+      EXPECT_EQ(packs(rows, 64, 96, DType::bf16, rhs_contract).empty(), tiles);
+  }
+  EXPECT_EQ(packs(256, 64, 64, DType::f32, 1), std::vector{Layout::panels_nk});
+}
+
+TEST_F(PackWeights, CastParametersArePackedAndHoisted) {
   Graph graph;
   const Value x = graph.input("x", {DType::bf16, {256, 64}});
   const Value w = graph.input("w.weight", {DType::f32, {128, 64}});

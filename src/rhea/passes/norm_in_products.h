@@ -14,9 +14,9 @@ namespace rhea::passes {
 // the graph gains an output f64[] of the name that `squares_name` gives for that of the gradient
 // (empty: not a gradient, left alone). Gradients that something else finishes (a sum over two uses
 // of a weight, rows of an embedding) stay as they are, and so do those whose dot_general another
-// kernel runs on a CPU with `isa` (oneDNN below AVX-512, one from outside). Nothing changes where a
-// kernel from outside computes the norm: it sums squares itself. The norm may differ in its last
-// bit: its squares are added in another order.
+// kernel runs on a CPU with `isa` (oneDNN below AVX-512 and on matrix tiles, one from outside).
+// Nothing changes where a kernel from outside computes the norm: it sums squares itself. The norm
+// may differ in its last bit: its squares are added in another order.
 ir::Graph norm_in_products(const ir::Graph& graph, Isa isa,
                            const std::function<std::string(std::string_view output)>& squares_name);
 

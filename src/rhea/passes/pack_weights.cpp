@@ -1,6 +1,7 @@
 // M rows of x, N rows and K columns of W, or of the W of each group
 #include "rhea/passes/pack_weights.h"
 
+#include "rhea/ops/dot_general/product.h"
 #include "rhea/ops/grouped/grouped.h"
 #include "rhea/ops/ops.h"
 #include "rhea/passes/graph_copy.h"
@@ -50,6 +51,8 @@ bool pays(const Graph& graph, const Node& node) {
   if (b.dtype != DType::f32 && b.dtype != DType::bf16) return false;
   // Our product packs these a panel at a time in L2 at no cost worth a second copy of the model.
   if (b.dtype == DType::f32 && node.attrs.i64("rhs_contract") == 0) return false;
+  const std::vector<ir::Type> in = {a, b};
+  if (ops::runs_on_tiles({node.op, in, node.outputs, &node.attrs})) return false;
   return node.attrs.i64("lhs_contract") == 1 && a.shape[0] >= kMinRows && b.shape[0] >= kMinDim &&
          b.shape[1] >= kMinDim;
 }

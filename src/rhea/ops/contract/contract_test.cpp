@@ -9,6 +9,7 @@
 #include "rhea/ops/row.h"
 #include "rhea/ops/table.h"
 #include "tests/support/error_of.h"
+#include "tests/support/scoped_environment.h"
 
 namespace rhea::ops {
 namespace {
@@ -69,6 +70,14 @@ std::string failures(const OpDef& row, std::string_view check) {
     if (c.name == check) c.run(row, findings);
   }
   return fmt::format("{}", fmt::join(findings.failures(), "\n"));
+}
+
+// With the kernels that the row takes where the CPU has matrix tiles; without them the library
+// computes the same in its other way.
+TEST(ContractOnTiles, HoldsForProducts) {
+  const support::ScopedEnvironment isa("RHEA_ISA", "amx_bf16");
+  for (const ContractCheck& check : contract_checks())
+    EXPECT_EQ(failures(kDotGeneral, check.name), "") << check.name;
 }
 
 TEST(ContractCatches, NothingOfARightRow) {

@@ -201,6 +201,14 @@ Type weight_gradient_type(const Type& a, const Type& b) {
   return {DType::f32, {a.shape[1], b.shape[1]}};
 }
 
+bool runs_on_tiles([[maybe_unused]] const OpInstance& node) {
+#if RHEA_WITH_ONEDNN
+  return onednn_on_tiles().accepts(node).empty();
+#else
+  return false;
+#endif
+}
+
 const OpDef kDotGeneral{
     .name = "dot_general",
     .attrs = {{"lhs_contract", AttrKind::i64, {}},
@@ -211,6 +219,9 @@ const OpDef kDotGeneral{
     .shard = shard,
     .cpu =
         {
+#if RHEA_WITH_ONEDNN
+            onednn_on_tiles(),
+#endif
             panel_product(Isa::avx512_bf16),
             panel_product(Isa::avx512),
 #if RHEA_WITH_ONEDNN

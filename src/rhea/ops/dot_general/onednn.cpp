@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "rhea/base/cpu_features.h"
+#include "rhea/base/cpu_tiles.h"
 #include "rhea/base/error.h"
 
 extern "C" void omp_set_num_threads(int count);
@@ -17,24 +18,27 @@ extern "C" void omp_set_num_threads(int count);
 namespace rhea::ops {
 namespace {
 
-dnnl::cpu_isa library_isa(Isa isa) {
-  switch (isa) {
+// What the library may use where RHEA_ISA forbids a part of what the machine has.
+dnnl::cpu_isa library_isa() {
+  switch (active_isa()) {
     case Isa::plain:
       return dnnl::cpu_isa::sse41;
     case Isa::avx2:
       return dnnl::cpu_isa::avx2;
     case Isa::avx512:
       return dnnl::cpu_isa::avx512_core_vnni;
-    default:
-      return dnnl::cpu_isa::all;
+    case Isa::avx512_bf16:
+      return dnnl::cpu_isa::avx512_core_bf16;
   }
+  throw Error("oneDNN has no level for {}", isa_name(active_isa()));
 }
 
 const dnnl::engine& engine() {
   // The cap must be set before anything else of the library is used; RHEA_ISA then holds for it
   // too.
   static const dnnl::engine made = [] {
-    if (active_isa() < detected_isa()) dnnl::set_max_cpu_isa(library_isa(active_isa()));
+    if (active_isa() < detected_isa() || (detected_tiles() && !active_tiles()))
+      dnnl::set_max_cpu_isa(library_isa());
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return made;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "rhea/base/cpu_tiles.h"
 #include "rhea/base/error.h"
 #include "rhea/ops/dot_general/onednn.h"
 #include "rhea/ops/dot_general/product.h"
@@ -84,5 +85,16 @@ KernelPlan plan(const OpInstance& node) {
 }  // namespace
 
 ir::CpuKernel onednn_product() { return {"onednn", Isa::plain, accepts, plan}; }
+
+ir::CpuKernel onednn_on_tiles() {
+  return {"onednn_amx", Isa::avx512_bf16,
+          [](const OpInstance& node) -> std::string {
+            if (product_of(node).in != DType::bf16) return "no bf16 operands";
+            if (!active_tiles())
+              return fmt::format("needs {}, have {}", kTilesWord, isa_name(active_isa()));
+            return accepts(node);
+          },
+          plan};
+}
 
 }  // namespace rhea::ops

@@ -28,11 +28,15 @@ Product product_of(const ir::OpInstance& node);
 // Of a^T b in f32, the gradient of a linear layer's weight; throws if the two are no matrices in
 // rows, both f32 or both bf16, of as many rows.
 ir::Type weight_gradient_type(const ir::Type& a, const ir::Type& b);
+// Does the node, a dot_general, run on matrix tiles? They read the right operand in rows.
+bool runs_on_tiles(const ir::OpInstance& node);
 
 // Kernels, see their files.
 ir::CpuKernel panel_product(Isa isa);
 std::vector<ir::CpuKernel> weight_gradient_kernels();  // of rows with that result
 ir::CpuKernel onednn_product();
+// The same, for bf16 where the CPU multiplies it on matrix tiles (base/cpu_tiles.h).
+ir::CpuKernel onednn_on_tiles();
 ir::CpuKernel plain_product();
 
 }  // namespace rhea::ops
