@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "rhea/base/cpu_features.h"
 #include "rhea/base/cpu_tiles.h"
 #include "rhea/components/train_step/test_training.h"
 #include "rhea/ops/onednn_version.h"
@@ -57,6 +58,7 @@ TEST(StepOnTiles, LeavesWeightsInRowsForTheLibrary) {
     GTEST_SKIP() << "needs AVX-512 with bf16 instructions, and oneDNN";
   const Products found = products();
   EXPECT_THAT(found.kernels, testing::ElementsAre("onednn_amx"));
+  EXPECT_THAT(found.notes, Each(HasSubstr("before panels: the CPU has matrix tiles")));
   EXPECT_EQ(found.num_packed, 0);
   EXPECT_EQ(found.num_sums, 0);
 }
@@ -66,6 +68,9 @@ TEST(StepOnTiles, OrNotAtAll) {
   const ScopedEnvironment isa("RHEA_ISA", "avx512_bf16");
   const Products found = products();
   EXPECT_THAT(found.kernels, Each(StartsWith("panels_")));
+  if (active_isa() >= Isa::avx512 && ops::onednn_version() != "not built in") {
+    EXPECT_THAT(found.notes, Each(HasSubstr("before onednn: faster")));
+  }
   EXPECT_GT(found.num_packed, 0);
   EXPECT_GT(found.num_sums, 0);
 }

@@ -167,6 +167,37 @@ std::vector<Sample> samples() {
   return all;
 }
 
+#if RHEA_WITH_ONEDNN
+// The kernel, whose plans say in their notes why it comes before those after it.
+ir::CpuKernel with_reason(ir::CpuKernel kernel, std::string reason) {
+  kernel.plan = [plan = std::move(kernel.plan),
+                 reason = std::move(reason)](const OpInstance& node) {
+    ir::KernelPlan made = plan(node);
+    made.note += (made.note.empty() ? "" : "; ") + reason;
+    return made;
+  };
+  return kernel;
+}
+
+std::vector<ir::CpuKernel> kernels() {
+  const char* faster = "before onednn: faster on the models' shapes (docs/notes/018)";
+  return {
+      with_reason(onednn_on_tiles(), "before panels: the CPU has matrix tiles (docs/notes/014)"),
+      with_reason(panel_product(Isa::avx512_bf16), faster),
+      with_reason(panel_product(Isa::avx512), faster),
+      with_reason(onednn_product(), "before panels_avx2: reads the right operand in rows"),
+      panel_product(Isa::avx2),
+      panel_product(Isa::plain),
+      plain_product(),
+  };
+}
+#else
+std::vector<ir::CpuKernel> kernels() {
+  return {panel_product(Isa::avx512_bf16), panel_product(Isa::avx512), panel_product(Isa::avx2),
+          panel_product(Isa::plain), plain_product()};
+}
+#endif
+
 }  // namespace
 
 Product product_of(const OpInstance& node) {
@@ -217,20 +248,7 @@ const OpDef kDotGeneral{
     .infer = infer,
     .vjp = vjp,
     .shard = shard,
-    .cpu =
-        {
-#if RHEA_WITH_ONEDNN
-            onednn_on_tiles(),
-#endif
-            panel_product(Isa::avx512_bf16),
-            panel_product(Isa::avx512),
-#if RHEA_WITH_ONEDNN
-            onednn_product(),
-#endif
-            panel_product(Isa::avx2),
-            panel_product(Isa::plain),
-            plain_product(),
-        },
+    .cpu = kernels(),
     .cost = cost,
     .samples = samples,
     .reference = reference,
