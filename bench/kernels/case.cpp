@@ -41,24 +41,6 @@ struct Node {
   ir::OpInstance instance() const { return {given.op, in, out, &given.attrs}; }
 };
 
-void fill(const Operand& operand, size_t index, void* data) {
-  const DType dtype = operand.type.dtype;
-  const int64_t count = ir::byte_size(operand.type) / dtype_size(dtype);
-  if (operand.value) {
-    for (int64_t i = 0; i < count; ++i) store_from_f64(data, dtype, i, operand.value(i));
-    return;
-  }
-  // A pattern that is repeated: drawing a vocabulary's worth of numbers takes longer than the
-  // benchmark.
-  const int64_t drawn = std::min<int64_t>(count, 1 << 16);
-  for (int64_t i = 0; i < drawn; ++i)
-    store_from_f64(data, dtype, i, 0.1 * rng_uniform({index + 1}, static_cast<uint64_t>(i)));
-  auto* bytes = static_cast<char*>(data);
-  for (int64_t done = drawn; done < count; done += drawn)
-    std::memcpy(bytes + done * dtype_size(dtype), bytes,
-                static_cast<size_t>(std::min(drawn, count - done) * dtype_size(dtype)));
-}
-
 double seconds_at_limit(const Node& node, const ir::Cost& cost) {
   const MachineRates& rates = machine_rates();
   exec::cpu::NodeReport report;
@@ -110,6 +92,24 @@ void measure(benchmark::State& state, const Node& node, const ir::CpuKernel& ker
 
 }  // namespace
 
+void fill(const Operand& operand, size_t index, void* data) {
+  const DType dtype = operand.type.dtype;
+  const int64_t count = ir::byte_size(operand.type) / dtype_size(dtype);
+  if (operand.value) {
+    for (int64_t i = 0; i < count; ++i) store_from_f64(data, dtype, i, operand.value(i));
+    return;
+  }
+  // A pattern that is repeated: drawing a vocabulary's worth of numbers takes longer than the
+  // benchmark.
+  const int64_t drawn = std::min<int64_t>(count, 1 << 16);
+  for (int64_t i = 0; i < drawn; ++i)
+    store_from_f64(data, dtype, i, 0.1 * rng_uniform({index + 1}, static_cast<uint64_t>(i)));
+  auto* bytes = static_cast<char*>(data);
+  for (int64_t done = drawn; done < count; done += drawn)
+    std::memcpy(bytes + done * dtype_size(dtype), bytes,
+                static_cast<size_t>(std::min(drawn, count - done) * dtype_size(dtype)));
+}
+
 ThreadPool& pool() {
   static ThreadPool threads([] {
     const char* count = std::getenv("RHEA_BENCH_THREADS");
@@ -129,6 +129,11 @@ const MachineRates& machine_rates() {
   return rates;
 }
 
+std::string describe(const MachineRates& rates) {
+  return fmt::format("f32 {:.0f} GFLOP/s, bf16 {:.0f} GFLOP/s, memory {:.1f} GB/s",
+                     rates.flops_f32 * 1e-9, rates.flops_bf16 * 1e-9, rates.bytes * 1e-9);
+}
+
 void add_case(Case made) {
   const auto node = std::make_shared<const Node>(std::move(made));
   const ir::OpInstance instance = node->instance();
@@ -144,7 +149,10 @@ void add_case(Case made) {
     benchmark::RegisterBenchmark(fmt::format("{}/{}", node->given.name, kernel.name).c_str(),
                                  [node, &kernel, first](benchmark::State& state) {
                                    measure(state, *node, kernel);
-                                   if (first) state.SetLabel("chosen");
+                                   if (first)
+                                     state.SetLabel(node->given.instead.empty()
+                                                        ? "chosen"
+                                                        : "training: " + node->given.instead);
                                  })
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);

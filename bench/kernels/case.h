@@ -22,14 +22,21 @@ struct Case {
   ir::Attrs attrs;
   bool in_place = false;   // results over the operands that the kernel allows
   double flops_scale = 1;  // where the cost of the row counts work that these operands spare
+  // What training runs where this op stands in its graph, "in a cluster"; empty: this op, by its
+  // first kernel.
+  std::string instead = "";
 };
 
-// Registers one benchmark per kernel, "<name>/<kernel>"; the label says which one training takes.
+// Registers one benchmark per kernel, "<name>/<kernel>"; the label of the first one that accepts
+// says that training takes it ("chosen"), or what it takes instead.
 // Counters: GFLOP/s, GB/s, share and best share of the limit, which is the slower of flops at the
 // peak and bytes at the bandwidth that this run measured at its start (caches can beat the latter).
 // Plain loops, and the chosen kernel compiled for older instruction sets, are left out; RHEA_ISA
 // forces those.
 void add_case(Case made);
+
+// Element i of every operand, or the pattern; `index` of the operand gives another pattern.
+void fill(const Operand& operand, size_t index, void* data);
 
 // The threads of all benchmarks: environment variable RHEA_BENCH_THREADS, else all cores.
 ThreadPool& pool();
@@ -40,11 +47,13 @@ struct MachineRates {
 };
 const MachineRates& machine_rates();
 MachineRates measure_rates();
+std::string describe(const MachineRates& rates);
 
 void add_products();
 void add_experts();
 void add_attention();
 void add_rows();
+void add_steps();
 void add_loss_and_optimizer();
 
 }  // namespace rhea::bench

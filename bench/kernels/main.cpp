@@ -6,15 +6,6 @@
 #include "bench/kernels/case.h"
 #include "rhea/base/cpu_features.h"
 
-namespace {
-
-std::string describe(const rhea::bench::MachineRates& rates) {
-  return fmt::format("f32 {:.0f} GFLOP/s, bf16 {:.0f} GFLOP/s, memory {:.1f} GB/s",
-                     rates.flops_f32 * 1e-9, rates.flops_bf16 * 1e-9, rates.bytes * 1e-9);
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
   using namespace rhea;
   benchmark::Initialize(&argc, argv);
@@ -23,6 +14,7 @@ int main(int argc, char** argv) {
   bench::add_experts();
   bench::add_attention();
   bench::add_rows();
+  bench::add_steps();
   bench::add_loss_and_optimizer();
   benchmark::AddCustomContext("cpu", cpu_brand());
   benchmark::AddCustomContext("isa", std::string(isa_name(active_isa())));

@@ -1,6 +1,8 @@
 // Sizes of the models whose shapes are measured.
 #pragma once
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace rhea::bench {
 
@@ -16,5 +18,15 @@ inline constexpr Model kModels[] = {{"model_a", 768, 12, 12, 64, 2048, 32000},
                                     {"qwen3_4b", 2560, 32, 8, 128, 9728, 151936}};
 // Tokens of a microbatch.
 inline constexpr int64_t kTokens = 2048;
+
+// A layer [N, K] on T tokens: "qwen3_0_6b.gate" of kTokens, "qwen3_0_6b.gate.512" of others.
+struct Layer {
+  std::string name;
+  int64_t T, N, K;
+};
+// Without the vocabulary.
+std::vector<Layer> layers_of(const Model& m, int64_t tokens);
+// On 512 tokens, the chunk of the fused loss.
+Layer vocabulary_of(const Model& m);
 
 }  // namespace rhea::bench

@@ -9,22 +9,12 @@ namespace {
 
 using ir::Layout;
 
-struct Weight {
-  std::string name;
-  int64_t T, N, K;
-};
-
-std::vector<Weight> weights() {
-  std::vector<Weight> all;
+std::vector<Layer> all_layers() {
+  std::vector<Layer> all;
   for (const Model& m : kModels) {
-    const auto add = [&](const char* layer, int64_t tokens, int64_t N, int64_t K) {
-      all.push_back({fmt::format("{}.{}", m.name, layer), tokens, N, K});
-    };
-    add("qkv", kTokens, (m.heads + 2 * m.kv_heads) * m.H, m.D);
-    add("o", kTokens, m.D, m.heads * m.H);
-    add("gate", kTokens, m.F, m.D);
-    add("down", kTokens, m.D, m.F);
-    add("vocabulary", 512, m.V, m.D);  // the chunk of the fused loss
+    for (const int64_t tokens : {kTokens, int64_t{512}})
+      for (Layer& layer : layers_of(m, tokens)) all.push_back(std::move(layer));
+    all.push_back(vocabulary_of(m));
   }
   all.push_back({"debugmodel.qkv", 16384, 768, 256});
   all.push_back({"debugmodel.gate", 16384, 768, 256});
@@ -32,24 +22,29 @@ std::vector<Weight> weights() {
   return all;
 }
 
-void add_weight(const Weight& weight, DType t) {
-  const auto& [layer, T, N, K] = weight;
+void add_layer(const Layer& given, DType t) {
+  const auto& [layer, T, N, K] = given;
   const std::string end = fmt::format("{}/{}", dtype_name(t), layer);
   const auto product = [&](const char* name, ir::Type lhs, ir::Type rhs, int64_t lhs_contract,
-                           int64_t rhs_contract, DType result) {
-    add_case(
-        {.name = fmt::format("product/{}/{}", name, end),
-         .op = &ops::kDotGeneral,
-         .operands = {{std::move(lhs)}, {std::move(rhs)}},
-         .attrs = {
-             {"lhs_contract", lhs_contract}, {"rhs_contract", rhs_contract}, {"dtype", result}}});
+                           int64_t rhs_contract, DType result, const char* instead) {
+    add_case({.name = fmt::format("product/{}/{}", name, end),
+              .op = &ops::kDotGeneral,
+              .operands = {{std::move(lhs)}, {std::move(rhs)}},
+              .attrs = {{"lhs_contract", lhs_contract},
+                        {"rhs_contract", rhs_contract},
+                        {"dtype", result}},
+              .instead = instead});
   };
   const ir::Type x{t, {T, K}}, dy{t, {T, N}}, w{t, {N, K}};
-  product("forward_packed", x, {t, {N, K}, Layout::panels_nk}, 1, 1, t);
-  product("forward", x, w, 1, 1, t);
-  product("input_gradient_packed", dy, {t, {N, K}, Layout::panels_kn}, 1, 0, t);
-  product("input_gradient", dy, w, 1, 0, t);
-  product("weight_gradient", dy, x, 0, 0, DType::f32);
+  // As passes/pack_weights.cpp has it.
+  const bool packs_kn = t == DType::bf16;
+  product("forward_packed", x, {t, {N, K}, Layout::panels_nk}, 1, 1, t, "");
+  product("forward", x, w, 1, 1, t, "forward_packed");
+  product("input_gradient_packed", dy, {t, {N, K}, Layout::panels_kn}, 1, 0, t,
+          packs_kn ? "" : "input_gradient");
+  product("input_gradient", dy, w, 1, 0, t, packs_kn ? "input_gradient_packed" : "");
+  product("weight_gradient", dy, x, 0, 0, DType::f32,
+          "weight_gradient_squares, but with several microbatches a step");
   add_case({.name = fmt::format("product/weight_gradient_squares/{}", end),
             .op = &ops::kWeightGradSquares,
             .operands = {{dy}, {x}}});
@@ -68,7 +63,7 @@ void add_weight(const Weight& weight, DType t) {
 
 void add_products() {
   for (const DType t : {DType::bf16, DType::f32})
-    for (const Weight& weight : weights()) add_weight(weight, t);
+    for (const Layer& layer : all_layers()) add_layer(layer, t);
 }
 
 }  // namespace rhea::bench

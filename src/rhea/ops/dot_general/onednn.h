@@ -1,4 +1,5 @@
-// oneDNN's matrix product for one thread. The only file that includes oneDNN is onednn.cpp.
+// oneDNN's matrix product for one thread. The only source of the library that includes oneDNN is
+// onednn.cpp.
 #pragma once
 #include <cstdint>
 #include <memory>
