@@ -22,7 +22,7 @@ struct Case {
   ir::Attrs attrs;
   bool in_place = false;   // results over the operands that the kernel allows
   double flops_scale = 1;  // where the cost of the row counts work that these operands spare
-  // What training runs where this op stands in its graph, "in a cluster"; empty: this op, by its
+  // What training runs where this op stands in its graph, "forward_packed"; empty: this op, by its
   // first kernel.
   std::string instead = "";
 };

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <dnnl.hpp>
+#include <map>
 #include <memory>
 #include <regex>
 #include <string>
@@ -20,6 +21,7 @@
 #include "bench/kernels/models.h"
 #include "rhea/base/error.h"
 #include "rhea/ops/dot_general/onednn.h"
+#include "rhea/ops/peak.h"
 #include "rhea/ops/run_kernel.h"
 
 extern "C" void omp_set_num_threads(int count);
@@ -201,6 +203,7 @@ struct Side {
     std::sort(sorted.begin(), sorted.end());
     return sorted[sorted.size() / 2];
   }
+  double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
 };
 
 double timed(const Run& run) {
@@ -238,8 +241,12 @@ void expect_equal(const std::string& name, const Tensor& ours, const Tensor& the
   }
 }
 
+// The best that was measured so far: whatever else runs makes a peak smaller, never larger.
 double peak_of(DType dtype) {
-  return dtype == DType::bf16 ? machine_rates().flops_bf16 : machine_rates().flops_f32;
+  static std::map<DType, double> best;
+  double& peak = best[dtype];
+  peak = std::max(peak, ops::measure_peak_flops(dtype, pool(), 0.1));
+  return peak;
 }
 
 class Table {
@@ -262,15 +269,19 @@ class Table {
     expect_equal(name, result, from_own);
     take_turns(sides, rounds_);
     head(
-        "| product | ours, ms | of the peak | oneDNN on our pool | with its threads | ours is "
-        "faster by |\n|---|---|---|---|---|---|");
+        "| product | ours, ms | best call, of the peak | oneDNN on our pool | with its threads | "
+        "ours is faster by | by medians |\n|---|---|---|---|---|---|---|");
     const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                          static_cast<double>(shape.k);
-    double share[3];
-    for (size_t i = 0; i < 3; ++i) share[i] = 100 * flops / sides[i].median() / peak_of(shape.in);
-    fmt::print("| {} | {:.2f} | {:.1f} % | {:.1f} % | {:.1f} % | {:+.1f} points |\n", name,
-               1e3 * sides[0].median(), share[0], share[1], share[2],
-               share[0] - std::max(share[1], share[2]));
+    const double peak = peak_of(shape.in);
+    double best[3], median[3];
+    for (size_t i = 0; i < 3; ++i) {
+      best[i] = 100 * flops / sides[i].best() / peak;
+      median[i] = 100 * flops / sides[i].median() / peak;
+    }
+    fmt::print("| {} | {:.2f} | {:.1f} % | {:.1f} % | {:.1f} % | {:+.1f} points | {:+.1f} |\n",
+               name, 1e3 * sides[0].best(), best[0], best[1], best[2],
+               best[0] - std::max(best[1], best[2]), median[0] - std::max(median[1], median[2]));
     std::fflush(stdout);
   }
 
@@ -280,9 +291,12 @@ class Table {
     sides[1].run = std::move(joined);
     for (const Side& side : sides) side.run();
     take_turns(sides, rounds_);
-    head("| gate and up | two products, ms | joined, ms | joined takes |\n|---|---|---|---|");
-    fmt::print("| {} | {:.2f} | {:.2f} | {:+.1f} % |\n", name, 1e3 * sides[0].median(),
-               1e3 * sides[1].median(), 100 * (sides[1].median() / sides[0].median() - 1));
+    head(
+        "| gate and up | two products, best call, ms | joined, ms | joined takes | by medians "
+        "|\n|---|---|---|---|---|");
+    fmt::print("| {} | {:.2f} | {:.2f} | {:+.1f} % | {:+.1f} % |\n", name, 1e3 * sides[0].best(),
+               1e3 * sides[1].best(), 100 * (sides[1].best() / sides[0].best() - 1),
+               100 * (sides[1].median() / sides[0].median() - 1));
     std::fflush(stdout);
   }
 

@@ -27,7 +27,7 @@ void add_model(const Model& m, DType t) {
               .op = &row,
               .operands = std::move(operands),
               .attrs = std::move(attrs),
-              .instead = "in clusters (step/)"});
+              .instead = "see step/"});
   };
   add_joined("rms_norm", ops::kRmsNorm, {{x}, {w}}, eps);
   add_joined("rms_norm_grad", ops::kRmsNormGrad, {{x}, {w}, {x}}, eps);
