@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rhea/base/json.h"
 #include "rhea/base/error.h"
+#include "rhea/base/json.h"
 
 namespace rhea::checkpoint {
 namespace {

@@ -128,11 +128,10 @@ TEST(Datasets, RowsThatCannotBeAreRefused) {
   EXPECT_EQ(error_of([&] { datasets().add({.name = "none"}, "x.cpp"); }),
             "data set 'none' of x.cpp must open either documents or rows");
   EXPECT_EQ(error_of([&] { datasets().add({.name = "jsonl", .rows = rows}, "x.cpp"); }),
-            "data set 'jsonl' is already registered by rhea; x.cpp must first_rows another name");
-  EXPECT_EQ(
-      error_of([&] { datasets().add({.name = "squares", .rows = rows}, "x.cpp"); }),
-      "data set 'squares' is already registered by squares.cpp; x.cpp must first_rows another "
-      "name");
+            "data set 'jsonl' is already registered by rhea; x.cpp must take another name");
+  EXPECT_EQ(error_of([&] { datasets().add({.name = "squares", .rows = rows}, "x.cpp"); }),
+            "data set 'squares' is already registered by squares.cpp; x.cpp must take another "
+            "name");
 }
 
 TEST(Datasets, AreCheckedBeforeTheRun) {
