@@ -340,6 +340,11 @@ void Trainer::build_metrics() {
 void Trainer::build_profiler() {
   if (!config_.profiler->enable_profiling) return;
   const exec::cpu::Limits limits = machine_limits(config_, *pool_, ops::Measure::again);
+  if (std::exchange(peak_is_due_, false)) {
+    const double peak = peak_dtype(config_) == DType::bf16 ? limits.flops_bf16 : limits.flops_f32;
+    log_peak(peak);
+    metrics_->set_peak(peak);
+  }
   profiler_ = std::make_unique<profiler::Profiler>(*config_.profiler, config_.dump_folder,
                                                    step_->executables(), limits);
   events_->set_listener([this](std::string_view name) {

@@ -13,8 +13,8 @@ enum class Isa : int { plain = 0, avx2 = 1, avx512 = 2, avx512_bf16 = 3 };
 std::string_view isa_name(Isa isa);
 // Best level that CPU and operating system support.
 Isa detected_isa();
-// detected_isa() capped by the environment variable RHEA_ISA (plain, avx2, avx512, avx512_bf16);
-// throws Error on another word.
+// detected_isa() capped by the environment variable RHEA_ISA (plain, avx2, avx512, avx512_bf16;
+// amx_bf16 caps nothing, see base/cpu_tiles.h); throws Error on another word.
 Isa active_isa();
 // Brand string of the CPU, e.g. for log lines; "unknown CPU" when there is none.
 std::string cpu_brand();

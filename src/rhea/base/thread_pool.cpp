@@ -151,6 +151,14 @@ ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::num_threads() const { return impl_->num_threads; }
 
+ThreadPool::Share ThreadPool::share_of(int worker, int64_t count, int64_t grain) const {
+  const int64_t threads = impl_->num_threads;
+  if (threads == 1 || count <= grain) return worker == 0 ? Share{0, count} : Share{};
+  const int64_t items = div_up(count, grain);
+  return {items * worker / threads * grain,
+          std::min(items * (worker + 1) / threads * grain, count)};
+}
+
 void ThreadPool::parallel_for(int64_t count, const Body& f, int64_t grain) {
   if (count <= 0) return;
   Impl& pool = *impl_;
@@ -162,11 +170,11 @@ void ThreadPool::parallel_for(int64_t count, const Body& f, int64_t grain) {
   RHEA_CHECK((pool.state.load() & Impl::kOpen) == 0, "parallel_for called from inside a grid item");
   pool.body = &f;
   pool.grain = grain;
-  const int64_t items = div_up(count, grain);
   for (int w = 0; w < pool.num_threads; ++w) {
+    const Share first = share_of(w, count, grain);
     auto& share = pool.shares[static_cast<size_t>(w)];
-    share.next.store(items * w / pool.num_threads * grain, std::memory_order_relaxed);
-    share.end = std::min(items * (w + 1) / pool.num_threads * grain, count);
+    share.next.store(first.begin, std::memory_order_relaxed);
+    share.end = first.end;
   }
   pool.publish(true);
   pool.work(0);

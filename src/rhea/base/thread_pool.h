@@ -26,6 +26,12 @@ class ThreadPool {
   using Body = std::function<void(int64_t begin, int64_t end, int worker)>;
   void parallel_for(int64_t count, const Body& f, int64_t grain = 1);
 
+  // What worker takes first: items [begin, end) of parallel_for(count, f, grain).
+  struct Share {
+    int64_t begin = 0, end = 0;
+  };
+  Share share_of(int worker, int64_t count, int64_t grain) const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -72,8 +72,8 @@ void report_memory(Gaps& gaps) {
   row("available", fmt::format("{} ({})", gib(memory.available), memory.bound));
   if (const std::vector<int> nodes = memory_nodes(); nodes.size() > 1)
     row("NUMA nodes",
-        fmt::format("{}, memory of a run is spread over them, threads keep to one each",
-                    fmt::join(nodes, ", ")));
+        fmt::format("{}, memory of a run is spread over them{}", fmt::join(nodes, ", "),
+                    cpu_nodes(allowed_cpus()).size() > 1 ? ", threads keep to one each" : ""));
   const char* setting = "/sys/kernel/mm/transparent_hugepage/enabled";
   const bool known = std::filesystem::exists("/sys/kernel");
   const std::string transparent = selected_word(read_text(setting));

@@ -132,7 +132,8 @@ Value pack(Value w, ir::Layout layout, Where where = Where::current());
 // ---- tables by index
 // y_TD = table_VD[ids_T]; ids outside [0,V) are the data loader's error. Gradient in f32, rows
 // summed in token order.
-extern const OpDef kEmbedding, kEmbeddingGrad;  // grad: (dy_TD, ids_T) attr rows V -> f32[V,D]
+extern const OpDef kEmbedding, kEmbeddingGrad;  // grad: (dy_TD, ids_T) attr rows V -> f32[V,D];
+                                                // with a third operand f32[V,D]: added to that
 Value embedding(Value table_VD, Value ids_T, Where where = Where::current());
 
 // ---- normalisation and activation

@@ -46,7 +46,8 @@ Graph add_in_products(const Graph& graph, Isa isa) {
     const int32_t made_by = sum.inputs[input_first ? 1 : 0].node;
     const Node& maker = graph.nodes()[static_cast<size_t>(made_by)];
     if (readers[static_cast<size_t>(made_by)] != 1) continue;
-    const bool table = maker.op == &ops::kEmbeddingGrad && maker.inputs.size() == 2;
+    const bool table = maker.op == &ops::kEmbeddingGrad && maker.inputs.size() == 2 &&
+                       ops::added_kernels(ops::kEmbeddingGrad).empty();
     if (!table && !is_weight_gradient(graph, maker, ops::kWeightGradAdd, true, isa)) continue;
     maker_of[out.value.node] = made_by;
     joins[static_cast<size_t>(made_by)] = true;

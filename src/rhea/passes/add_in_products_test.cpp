@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "rhea/ir/print.h"
 #include "rhea/ops/ops.h"
 #include "rhea/ops/table.h"
@@ -80,14 +82,20 @@ TEST(AddInProducts, LeavesOtherProductsAndAddsAlone) {
 }
 
 TEST(AddInProducts, KernelsFromOutsideSeeTheirNodesAsBefore) {
-  for (const auto& [op, products] : {std::pair{"add", 1}, {"dot_general", 1}, {"tanh", 0}}) {
+  for (const auto& [op, products] :
+       {std::pair{"add", 1}, {"dot_general", 1}, {"embedding_grad", 0}, {"tanh", 0}}) {
     const ops::ScopedAdditions scope;
     ops::add_cpu_kernel(
         op,
         ops::to_cpu_kernel(
             {.name = "mine", .run = [](const ir::KernelArgs&, const ir::OpInstance&) {}}),
         "test");
-    EXPECT_EQ(test::count(after(three_gradients()), ops::kDotGeneral), products) << op;
+    const Graph graph = after(three_gradients());
+    EXPECT_EQ(test::count(graph, ops::kDotGeneral), products) << op;
+    const bool sees_tables = std::string_view(op) == "embedding_grad";
+    for (const ir::Node& node : graph.nodes()) {
+      if (node.op == &ops::kEmbeddingGrad && sees_tables) EXPECT_EQ(node.inputs.size(), 2U);
+    }
   }
 }
 

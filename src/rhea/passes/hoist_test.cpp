@@ -110,7 +110,7 @@ std::vector<Layout> packs(int64_t rows, int64_t n, int64_t k, DType dtype, int64
   const Value x = graph.input("x", {dtype, {rows, k}});
   const Value w = graph.input(name, {dtype, nk ? ir::Shape{n, k} : ir::Shape{k, n}});
   graph.output("y", ops::dot_general(x, w, 1, rhs_contract, dtype));
-  const Graph packed = pack_weights(graph, is_parameter);
+  const Graph packed = pack_weights(graph, is_parameter, active_isa());
   std::vector<Layout> layouts;
   for (const ir::Node& node : packed.nodes()) {
     if (node.op == &ops::kPack) layouts.push_back(node.outputs[0].layout);
@@ -159,7 +159,7 @@ TEST_F(PackWeights, CastParametersArePackedAndHoisted) {
   graph.output("y", y);
   graph.output("dx", ops::dot_general(y, bf16, 1, 0, DType::bf16));
   graph.output("dw", ops::dot_general(y, x, 0, 0, DType::f32));  // no weight on the right
-  const Hoisted split = hoist(pack_weights(graph, is_parameter), is_parameter);
+  const Hoisted split = hoist(pack_weights(graph, is_parameter, active_isa()), is_parameter);
   EXPECT_EQ(names(split.prepare.outputs()),
             (std::vector<std::string>{"pack[1](convert[bf16](w.weight))",
                                       "pack[2](convert[bf16](w.weight))"}));

@@ -18,7 +18,7 @@ constexpr int64_t kMinRows = 128;  // M below this: the product reads W once or 
 constexpr int64_t kMinDim = 32;    // panels are 64 wide: below half of one, padding wins
 
 bool derives_from_parameter(const Graph& graph, ValueId id,
-                            const std::function<bool(std::string_view)>& is_parameter) {
+                            const std::function<bool(std::string_view)>& is_parameter, Isa isa) {
   for (;;) {
     const Node& node = graph.node(id);
     if (node.op == &ir::kInput) return is_parameter(node.attrs.str("name"));
@@ -41,7 +41,7 @@ bool pays_in_groups(const Graph& graph, const Node& node) {
          ops::can_pack_groups(w, layout_for(node));
 }
 
-bool pays(const Graph& graph, const Node& node) {
+bool pays(const Graph& graph, const Node& node, Isa isa) {
   if (node.op == &ops::kGroupedProduct) return pays_in_groups(graph, node);
   if (node.op != &ops::kDotGeneral) return false;
   const ir::Type& a = graph.type(node.inputs[0]);
@@ -52,7 +52,8 @@ bool pays(const Graph& graph, const Node& node) {
   // Our product packs these a panel at a time in L2 at no cost worth a second copy of the model.
   if (b.dtype == DType::f32 && node.attrs.i64("rhs_contract") == 0) return false;
   const std::vector<ir::Type> in = {a, b};
-  if (ops::runs_on_tiles({node.op, in, node.outputs, &node.attrs})) return false;
+  if (isa == Isa::avx512_bf16 && ops::runs_on_tiles({node.op, in, node.outputs, &node.attrs}))
+    return false;
   return node.attrs.i64("lhs_contract") == 1 && a.shape[0] >= kMinRows && b.shape[0] >= kMinDim &&
          b.shape[1] >= kMinDim;
 }
@@ -65,7 +66,7 @@ Graph pack_weights(const Graph& graph, const std::function<bool(std::string_view
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     std::vector<Value> inputs = copy.operands(node);
-    if (pays(graph, node) && derives_from_parameter(graph, node.inputs[1], is_parameter)) {
+    if (pays(graph, node, isa) && derives_from_parameter(graph, node.inputs[1], is_parameter)) {
       inputs[1] = result.add_as(graph, node, ops::kPack, std::vector{inputs[1]},
                                 {{"layout", static_cast<int64_t>(layout_for(node))}})[0];
     }

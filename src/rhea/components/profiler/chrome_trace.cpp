@@ -72,20 +72,16 @@ void write_graph(const Graph& graph, Writer& writer) {
 // What the threads of the pool did meanwhile: a call ends when the last of them is done.
 void write_workers(const Graph& graph, Writer& writer) {
   for (size_t worker = 0; worker < graph.log.workers.size(); ++worker) {
-    const exec::cpu::WorkerTime* before = nullptr;
     for (const auto& time : graph.log.workers[worker]) {
       const auto& call = graph.log.calls[static_cast<size_t>(time.call)];
       const auto& node = (*graph.nodes)[static_cast<size_t>(call.node)];
-      const bool stolen =
-          before != nullptr && before->call == time.call && before->phase == time.phase;
-      writer.event(stolen ? node.op + " (stolen)" : node.op, "worker", time.begin, time.end,
+      writer.event(time.stolen ? node.op + " (stolen)" : node.op, "worker", time.begin, time.end,
                    {{"fqn", node.fqn},
                     {"direction", part_of(graph, node)},
                     {"phase", time.phase},
                     {"first_item", time.first_item},
                     {"end_item", time.end_item}},
                    kFirstWorker + worker);
-      before = &time;
     }
   }
 }

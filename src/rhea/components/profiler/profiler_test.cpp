@@ -75,8 +75,9 @@ Recording recording() {
     made.phases.push_back({"outer", at(start + 1), at(start + 9)});
   }
   // The first call ends late: worker 1 takes the last item of worker 0.
-  made.graphs[0].log.workers = {{{0, 0, 0, 7, at(1.5), at(3)}, {1, 0, 0, 8, at(6), at(8)}},
-                                {{0, 0, 8, 16, at(1.5), at(2.5)}, {0, 0, 7, 8, at(2.5), at(3.5)}}};
+  made.graphs[0].log.workers = {
+      {{0, 0, 0, 7, false, at(1.5), at(3)}, {1, 0, 0, 8, false, at(6), at(8)}},
+      {{0, 0, 8, 16, false, at(1.5), at(2.5)}, {0, 0, 7, 8, true, at(2.5), at(3.5)}}};
   return made;
 }
 

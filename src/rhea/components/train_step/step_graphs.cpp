@@ -172,8 +172,9 @@ StepGraphs build_step_graphs(const nn::Decoder::Config& model, const StepOptions
   const auto finish = [&](passes::Pipeline& pipeline, Graph&& traced) {
     Graph graph = std::move(traced);
     pipeline.run("simplify", graph, passes::simplify);
-    pipeline.run("pack_weights", graph,
-                 [&](const Graph& g) { return passes::pack_weights(g, is_parameter); });
+    pipeline.run("pack_weights", graph, [&](const Graph& g) {
+      return passes::pack_weights(g, is_parameter, active_isa());
+    });
     auto split = passes::hoist(graph, is_parameter);
     pipeline.check("hoist", split.rest);
     return split;

@@ -79,10 +79,14 @@ void Arena::reserve(int64_t bytes) {
   ++generation_;
 }
 
-void Arena::reserve_scratch(int64_t bytes) {
-  if (bytes <= scratch_.bytes()) return;
+void Arena::reserve_scratch(int64_t stride, int num_threads, const std::vector<size_t>& nodes) {
+  const bool has_all = static_cast<size_t>(num_threads) <= scratch_places_.begin.size();
+  if (has_all && stride <= scratch_stride_) return;
+  scratch_stride_ = std::max(scratch_stride_, stride);
+  scratch_places_ = place_scratch(scratch_stride_, num_threads, nodes);
   scratch_ = Mapping();
-  scratch_ = Mapping(bytes, "the scratch of threads", Pages::near_first_touch);
+  if (scratch_places_.bytes > 0)
+    scratch_ = Mapping(scratch_places_.bytes, "the scratch of threads", Pages::near_first_touch);
   ++generation_;
 }
 

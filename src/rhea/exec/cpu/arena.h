@@ -33,24 +33,6 @@ class Mapping {
   int64_t bytes_ = 0;
 };
 
-// Grows, never shrinks. Nothing in it survives from one executable's run to another's.
-class Arena {
- public:
-  // Makes room for `bytes`; the content is lost when the memory moves.
-  void reserve(int64_t bytes);
-  std::byte* data() const { return mapping_.data(); }
-  int64_t bytes() const { return mapping_.bytes(); }
-  // The same for scratch of threads, in pages near those that use it.
-  void reserve_scratch(int64_t bytes);
-  std::byte* scratch() const { return scratch_.data(); }
-  // Changes whenever data() or scratch() moves: executables resolve their pointers again.
-  uint64_t generation() const { return generation_; }
-
- private:
-  Mapping mapping_, scratch_;
-  uint64_t generation_ = 0;
-};
-
 // Where the scratch of each worker begins, and the bytes of all.
 struct ScratchPlaces {
   std::vector<int64_t> begin;
@@ -59,5 +41,28 @@ struct ScratchPlaces {
 // `stride` bytes for each worker. With the nodes of the workers (base/numa.h; else empty), those of
 // one node share no huge page with those of another: the first touch is on the right node.
 ScratchPlaces place_scratch(int64_t stride, int num_threads, const std::vector<size_t>& nodes);
+
+// Grows, never shrinks. Nothing in it survives from one executable's run to another's.
+class Arena {
+ public:
+  // Makes room for `bytes`; the content is lost when the memory moves.
+  void reserve(int64_t bytes);
+  std::byte* data() const { return mapping_.data(); }
+  int64_t bytes() const { return mapping_.bytes(); }
+  // The same for scratch of threads, in pages near those that use it: `stride` bytes for each, at
+  // the same place for all executables, because the first touch decides for all of them.
+  void reserve_scratch(int64_t stride, int num_threads, const std::vector<size_t>& nodes);
+  std::byte* scratch() const { return scratch_.data(); }
+  int64_t scratch_bytes() const { return scratch_.bytes(); }
+  const ScratchPlaces& scratch_places() const { return scratch_places_; }
+  // Changes whenever data() or scratch() moves: executables resolve their pointers again.
+  uint64_t generation() const { return generation_; }
+
+ private:
+  Mapping mapping_, scratch_;
+  int64_t scratch_stride_ = 0;
+  ScratchPlaces scratch_places_;
+  uint64_t generation_ = 0;
+};
 
 }  // namespace rhea::exec::cpu

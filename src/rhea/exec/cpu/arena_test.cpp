@@ -30,16 +30,19 @@ TEST(Arena, ScratchGrowsBesideTheValues) {
   arena.reserve(1000);
   const std::byte* values = arena.data();
   const uint64_t before = arena.generation();
-  arena.reserve_scratch(100);
+  arena.reserve_scratch(100, 3, {0, 1, 1});
   EXPECT_NE(arena.generation(), before);
   const std::byte* scratch = arena.scratch();
   ASSERT_NE(scratch, nullptr);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(scratch) % kHugePage, 0U);
-  EXPECT_EQ(scratch[99], std::byte{0});
+  EXPECT_EQ(arena.scratch_bytes(), kHugePage + 200);
+  EXPECT_EQ(scratch[arena.scratch_bytes() - 1], std::byte{0});
   const uint64_t after = arena.generation();
-  arena.reserve_scratch(50);
+  const auto places = arena.scratch_places().begin;
+  arena.reserve_scratch(50, 3, {0, 1, 1});  // of another graph of the same step
   EXPECT_EQ(arena.generation(), after);
   EXPECT_EQ(arena.scratch(), scratch);
+  EXPECT_EQ(arena.scratch_places().begin, places);
   EXPECT_EQ(arena.data(), values);
 }
 

@@ -60,6 +60,7 @@ struct WorkerTime {
   int32_t call = 0;  // of CallLog::calls
   int32_t phase = 0;
   int64_t first_item = 0, end_item = 0;
+  bool stolen = false;  // from the share of another
   std::chrono::steady_clock::time_point begin, end;
 };
 

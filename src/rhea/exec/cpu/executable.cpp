@@ -115,14 +115,15 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
       times_(program_.steps.size(), 0.0) {
   const int threads = pool_.num_threads();
   const auto nodes = nodes_of_workers(threads, cpu_nodes(allowed_cpus()));
-  scratch_places_ = place_scratch(scratch_stride(program_.memory.scratch), threads, nodes);
+  const int64_t stride = scratch_stride(program_.memory.scratch);
   if (nodes.empty()) {
+    scratch_places_ = place_scratch(stride, threads, nodes);
     scratch_offset_ = round_up(program_.memory.arena, 4096);
     arena_->reserve(scratch_offset_ + scratch_places_.bytes);
   } else {
     scratch_offset_ = -1;
     arena_->reserve(program_.memory.arena);
-    arena_->reserve_scratch(scratch_places_.bytes);
+    arena_->reserve_scratch(stride, threads, nodes);
   }
   program_.kernels->make_states();
   fill_constants();
@@ -217,6 +218,7 @@ void ProgramExecutable::resolve() {
   check_bindings();
   generation_ = arena_->generation();
   scratch_ = scratch_offset_ < 0 ? arena_->scratch() : arena_->data() + scratch_offset_;
+  if (scratch_offset_ < 0) scratch_places_ = arena_->scratch_places();
   const auto pointer = [&](const Place& place) -> void* {
     switch (place.base) {
       case Place::Base::arena:
@@ -277,6 +279,7 @@ void ProgramExecutable::run_fenced(size_t s) {
   const Step& step = program_.steps[s];
   const ir::Node& node = program_.graph.nodes()[static_cast<size_t>(step.node)];
   const Fence fence(arena_->data(), arena_->bytes());
+  const Fence scratch_fence(arena_->scratch(), arena_->scratch_bytes());
   for (size_t i = 0; i < step.in.size(); ++i)
     fence.open(args_.in[i].data, extent(args_.in[i], program_.graph.type(node.inputs[i])));
   for (size_t j = 0; j < step.out.size(); ++j)
@@ -284,7 +287,7 @@ void ProgramExecutable::run_fenced(size_t s) {
   const ir::KernelPlan& plan = step.choice->plan;
   if (args_.workspace != nullptr) fence.open(args_.workspace, plan.workspace_bytes);
   for (int worker = 0; worker < pool_.num_threads(); ++worker)
-    fence.open(scratch_of(worker), plan.scratch_bytes);
+    scratch_fence.open(scratch_of(worker), plan.scratch_bytes);
   run_phases(step);
 }
 
@@ -296,11 +299,14 @@ void ProgramExecutable::run_phases(const Step& step) {
     const int64_t count = plan.grid[phase];
     args_.phase = static_cast<int>(phase);
     if (count <= 0) continue;
+    count_ = count;
     if (step.serial || threads == 1 || count == 1) {
+      grain_ = count;
       body(0, count, 0);
     } else {
       // Small items are taken several at a time; the results do not depend on it.
-      pool_.parallel_for(count, body, std::max<int64_t>(1, count / (int64_t{32} * threads)));
+      grain_ = std::max<int64_t>(1, count / (int64_t{32} * threads));
+      pool_.parallel_for(count, body, grain_);
     }
   }
 }
@@ -314,13 +320,15 @@ void ProgramExecutable::record_calls(CallLog* log) {
 void ProgramExecutable::note(int64_t begin, int64_t end, int worker, Time start) {
   const Time now = std::chrono::steady_clock::now();
   const auto call = static_cast<int32_t>(log_->calls.size());  // it is listed when it is done
+  const auto share = pool_.share_of(worker, count_, grain_);
+  const bool stolen = begin < share.begin || begin >= share.end;
   auto& times = log_->workers[static_cast<size_t>(worker)];
   if (!times.empty() && times.back().call == call && times.back().phase == args_.phase &&
-      times.back().end_item == begin) {
+      times.back().end_item == begin && times.back().stolen == stolen) {
     times.back().end_item = end;
     times.back().end = now;
   } else {
-    times.push_back({call, args_.phase, begin, end, start, now});
+    times.push_back({call, args_.phase, begin, end, stolen, start, now});
   }
 }
 

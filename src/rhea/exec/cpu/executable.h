@@ -70,6 +70,7 @@ class ProgramExecutable final : public CpuExecutable {
 
   // The call in progress, read by the workers.
   ir::KernelArgs args_;
+  int64_t count_ = 0, grain_ = 0;  // of the phase's grid
   void (*kernel_)(const ir::KernelArgs&) = nullptr;
   ThreadPool::Body body_, recorded_body_;
 
