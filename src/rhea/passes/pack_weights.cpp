@@ -18,7 +18,7 @@ constexpr int64_t kMinRows = 128;  // M below this: the product reads W once or 
 constexpr int64_t kMinDim = 32;    // panels are 64 wide: below half of one, padding wins
 
 bool derives_from_parameter(const Graph& graph, ValueId id,
-                            const std::function<bool(std::string_view)>& is_parameter, Isa isa) {
+                            const std::function<bool(std::string_view)>& is_parameter) {
   for (;;) {
     const Node& node = graph.node(id);
     if (node.op == &ir::kInput) return is_parameter(node.attrs.str("name"));
@@ -60,7 +60,8 @@ bool pays(const Graph& graph, const Node& node, Isa isa) {
 
 }  // namespace
 
-Graph pack_weights(const Graph& graph, const std::function<bool(std::string_view)>& is_parameter) {
+Graph pack_weights(const Graph& graph, const std::function<bool(std::string_view)>& is_parameter,
+                   Isa isa) {
   Graph result;
   GraphCopy copy(graph, result);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {

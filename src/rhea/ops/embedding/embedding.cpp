@@ -248,10 +248,12 @@ const OpDef kEmbeddingGrad{
     .cpu = {{"rows_by_owner", Isa::plain, nullptr, plan_grad}},
     .cost =
         [](const OpInstance& node) {
-          return ir::Cost{
-              static_cast<double>(num_elements(node.in[0].shape)),
-              moved(node, node.in[0]) +
-                  (node.in.size() == 3 ? 2.0 : 1.0) * static_cast<double>(byte_size(node.out[0]))};
+          const auto elements = static_cast<double>(num_elements(node.in[0].shape));
+          // A third operand is added to where it lies: of the table only the rows of the tokens
+          // move.
+          const double table = node.in.size() == 3 ? 2 * sizeof(float) * elements
+                                                   : static_cast<double>(byte_size(node.out[0]));
+          return ir::Cost{elements, moved(node, node.in[0]) + table};
         },
     .samples = samples_grad,
     .reference =
