@@ -94,7 +94,9 @@ TEST(AddInProducts, KernelsFromOutsideSeeTheirNodesAsBefore) {
     EXPECT_EQ(test::count(graph, ops::kDotGeneral), products) << op;
     const bool sees_tables = std::string_view(op) == "embedding_grad";
     for (const ir::Node& node : graph.nodes()) {
-      if (node.op == &ops::kEmbeddingGrad && sees_tables) EXPECT_EQ(node.inputs.size(), 2U);
+      if (node.op == &ops::kEmbeddingGrad && sees_tables) {
+        EXPECT_EQ(node.inputs.size(), 2U);
+      }
     }
   }
 }
