@@ -131,9 +131,9 @@ Value pack(Value w, ir::Layout layout, Where where = Where::current());
 
 // ---- tables by index
 // y_TD = table_VD[ids_T]; ids outside [0,V) are the data loader's error. Gradient in f32, rows
-// summed in token order.
-extern const OpDef kEmbedding, kEmbeddingGrad;  // grad: (dy_TD, ids_T) attr rows V -> f32[V,D];
-                                                // with a third operand f32[V,D]: added to that
+// summed in token order, and added to the third operand, f32[V,D], where the node has one.
+extern const OpDef kEmbedding, kEmbeddingGrad;  // grad: (dy_TD, ids_T) attr rows V -> f32[V,D]
+// The rows of table_VD that ids_T name.
 Value embedding(Value table_VD, Value ids_T, Where where = Where::current());
 
 // ---- normalisation and activation
