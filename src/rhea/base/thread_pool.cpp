@@ -2,10 +2,7 @@
 // what it wrote.
 #include "rhea/base/thread_pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
-
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -19,13 +16,7 @@
 
 namespace rhea {
 
-int num_available_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  const int count = CPU_COUNT(&set);
-  return count > 0 ? count : 1;
-}
+int num_available_cores() { return std::max(1, static_cast<int>(allowed_cpus().size())); }
 
 struct ThreadPool::Impl {
   struct alignas(64) Share {
@@ -48,12 +39,13 @@ struct ThreadPool::Impl {
   std::mutex mutex;
   std::condition_variable wake;
   std::exception_ptr failure;
+  std::vector<size_t> node_of;
 
   // Where there are several NUMA nodes, each worker keeps to one, so that its scratch stays near.
   // Not worker 0: the caller's thread is not ours, and threads that it starts would inherit it.
   explicit Impl(int threads) : num_threads(threads), shares(static_cast<size_t>(threads)) {
     const std::vector<CpuNode> nodes = cpu_nodes(allowed_cpus());
-    const std::vector<size_t> node_of = nodes_of_workers(num_threads, nodes);
+    node_of = nodes_of_workers(num_threads, nodes);
     for (int w = 1; w < num_threads; ++w) {
       std::vector<int> cpus;
       if (!node_of.empty()) cpus = nodes[node_of[static_cast<size_t>(w)]].cpus;
@@ -150,6 +142,7 @@ ThreadPool::ThreadPool(int num_threads)
 ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::num_threads() const { return impl_->num_threads; }
+const std::vector<size_t>& ThreadPool::nodes() const { return impl_->node_of; }
 
 ThreadPool::Share ThreadPool::share_of(int worker, int64_t count, int64_t grain) const {
   const int64_t threads = impl_->num_threads;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace rhea {
 
@@ -18,6 +19,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int num_threads() const;
+  // Which NUMA node each worker belongs to (base/numa.h); empty where there are fewer than two.
+  const std::vector<size_t>& nodes() const;
 
   // Runs f(begin, end, worker) over disjoint ranges that cover [0, count). Each worker starts with
   // a contiguous share and then steals items from others. `grain` items are taken at a time.

@@ -55,7 +55,9 @@ Products products() {
 TEST(StepOnTiles, LeavesWeightsInRowsForTheLibrary) {
   const ScopedEnvironment isa("RHEA_ISA", "amx_bf16");
   if (!active_tiles() || ops::onednn_version() == "not built in")
-    GTEST_SKIP() << "needs AVX-512 with bf16 instructions, and oneDNN";
+    GTEST_SKIP() << "oneDNN multiplies as for tiles on CPUs with avx512_bf16 and in builds that "
+                    "have it; here: "
+                 << isa_name(detected_isa()) << ", oneDNN " << ops::onednn_version();
   const Products found = products();
   EXPECT_THAT(found.kernels, testing::ElementsAre("onednn_amx"));
   EXPECT_THAT(found.notes, Each(HasSubstr("before panels: the CPU has matrix tiles")));

@@ -54,13 +54,13 @@ struct CallTime {
   std::chrono::steady_clock::time_point begin, end;
 };
 
-// Items of one phase of a call that a worker ran one after the other. Each worker begins with its
-// own share; a further stretch of the same phase was taken from another one's.
+// Items of one phase of a call that a worker ran one after the other, of its own share or of
+// another's.
 struct WorkerTime {
   int32_t call = 0;  // of CallLog::calls
   int32_t phase = 0;
   int64_t first_item = 0, end_item = 0;
-  bool stolen = false;  // from the share of another
+  bool stolen = false;
   std::chrono::steady_clock::time_point begin, end;
 };
 

@@ -11,7 +11,6 @@
 
 #include "rhea/base/error.h"
 #include "rhea/base/log.h"
-#include "rhea/base/numa.h"
 #include "rhea/exec/cpu/fence.h"
 #include "rhea/exec/cpu/profile.h"
 #include "rhea/ir/op_def.h"
@@ -114,7 +113,7 @@ ProgramExecutable::ProgramExecutable(Program program, ThreadPool& pool,
       reports_(make_reports(program_)),
       times_(program_.steps.size(), 0.0) {
   const int threads = pool_.num_threads();
-  const auto nodes = nodes_of_workers(threads, cpu_nodes(allowed_cpus()));
+  const auto& nodes = pool_.nodes();
   const int64_t stride = scratch_stride(program_.memory.scratch);
   if (nodes.empty()) {
     scratch_places_ = place_scratch(stride, threads, nodes);

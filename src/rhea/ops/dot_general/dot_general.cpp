@@ -220,18 +220,6 @@ Product product_of(const OpInstance& node) {
   return p;
 }
 
-Type weight_gradient_type(const Type& a, const Type& b) {
-  if (a.rank() != 2 || b.rank() != 2 || a.dtype != b.dtype ||
-      (a.dtype != DType::f32 && a.dtype != DType::bf16) || a.layout != Layout::row_major ||
-      b.layout != Layout::row_major)
-    throw Error("needs two matrices in rows, both f32 or both bf16, got {} and {}", to_string(a),
-                to_string(b));
-  if (a.shape[0] != b.shape[0])
-    throw Error("dim 0 of both is summed and must be equal, got {} and {}", to_string(a),
-                to_string(b));
-  return {DType::f32, {a.shape[1], b.shape[1]}};
-}
-
 bool runs_on_tiles([[maybe_unused]] const OpInstance& node) {
 #if RHEA_WITH_ONEDNN
   return onednn_on_tiles().accepts(node).empty();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rhea/ir/cpu_kernel.h"
+#include "rhea/ir/op_def.h"
 #include "rhea/ops/pack/layout.h"
 
 namespace rhea::ops {
@@ -28,6 +29,10 @@ Product product_of(const ir::OpInstance& node);
 // Of a^T b in f32, the gradient of a linear layer's weight; throws if the two are no matrices in
 // rows, both f32 or both bf16, of as many rows.
 ir::Type weight_gradient_type(const ir::Type& a, const ir::Type& b);
+// Of the product alone.
+ir::Cost weight_gradient_cost(const ir::OpInstance& node);
+// a [k,m], b [k,n] and, where the row adds, an f32 [m,n].
+std::vector<ir::Sample> weight_gradient_samples(bool adds);
 // Does the node, a dot_general, run on matrix tiles? They read the right operand in rows.
 bool runs_on_tiles(const ir::OpInstance& node);
 

@@ -1,7 +1,5 @@
 // Row of weight_grad_add: the gradient of a linear layer's weight added to that of the microbatches
 // before, where it lies.
-#include <fmt/core.h>
-
 #include "rhea/base/error.h"
 #include "rhea/ops/dot_general/product.h"
 #include "rhea/ops/ops.h"
@@ -11,7 +9,6 @@ namespace {
 
 using ir::Attrs;
 using ir::OpInstance;
-using ir::Sample;
 using ir::Type;
 
 std::vector<Type> infer(std::span<const Type> in, const Attrs&) {
@@ -28,34 +25,9 @@ std::vector<Value> decompose(ir::Graph&, std::span<const Value> inputs, const At
 }
 
 ir::Cost cost(const OpInstance& node) {
-  const Product p = product_of(node);
-  const double elements = static_cast<double>(p.m) * static_cast<double>(p.n);
-  return {2.0 * elements * static_cast<double>(p.k) + elements,
-          static_cast<double>(byte_size(node.in[0]) + byte_size(node.in[1]) +
-                              2 * byte_size(node.out[0]))};
-}
-
-std::vector<Sample> samples() {
-  std::vector<Sample> all;
-  for (const DType t : {DType::f32, DType::bf16}) {
-    const auto add = [&](const char* name, int64_t k, int64_t m, int64_t n) {
-      all.push_back({fmt::format("{}_{}", name, dtype_name(t)),
-                     {{{t, {k, m}}}, {{t, {k, n}}}, {{DType::f32, {m, n}}}},
-                     {},
-                     1,
-                     false});
-    };
-    add("small", 9, 3, 7);
-    add("tails", 203, 131, 70);
-    add("wide", 203, 70, 131);
-    // More tokens than are summed in one go, by rows and by columns.
-    add("long", 2100, 70, 9);
-    add("long_wide", 2100, 9, 70);
-    add("blocks", 256, 192, 128);
-    add("no_reduction", 0, 5, 3);
-    add("empty", 4, 0, 3);
-  }
-  return all;
+  const ir::Cost product = weight_gradient_cost(node);
+  return {product.flops + static_cast<double>(ir::num_elements(node.out[0].shape)),
+          product.bytes + static_cast<double>(byte_size(node.out[0]))};
 }
 
 }  // namespace
@@ -68,7 +40,7 @@ const OpDef kWeightGradAdd{
     .shard = [](const OpInstance&) { return std::string("!km,!kn,mn->mn"); },
     .cpu = weight_gradient_kernels(),
     .cost = cost,
-    .samples = samples,
+    .samples = [] { return weight_gradient_samples(true); },
 };
 
 }  // namespace rhea::ops
