@@ -7,7 +7,7 @@
 // A register block reaches 98 % of the peak from L2 in any of these shapes; what is lost is lost
 // around it.
 #pragma once
-#include "rhea/ops/simd.h"
+#include "rhea/ops/each.h"
 
 namespace rhea::RHEA_ISA_NAMESPACE {
 
@@ -69,65 +69,74 @@ RHEA_INLINE uint32_t load_word(const char* p) {
   return word;
 }
 
+// acc + a * b, or of bf16 over both halves of the words, where the CPU multiplies them.
+template <class Words>
+RHEA_INLINE vec multiply_words(vec a, vec b, vec acc) {
+#if RHEA_ISA == 3
+  if constexpr (Words::kPair == 2) return dot_bf16(a, b, acc);
+#endif
+  return multiply_add(a, b, acc);
+}
+
 // One step of a block: acc[i][j] += a[i] * b[j], both halves of the words for bf16.
 template <class Words, int Rows, int Vectors>
 RHEA_INLINE void step(const uint32_t (&a)[Rows], const float* b, vec (&acc)[Rows][Vectors]) {
-  if constexpr (Words::kPair == 1) {
-    vec bv[Vectors];
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) bv[j] = load_vec(b + kVector * j);
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      const vec av = splat_word(a[i]);
-#pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) acc[i][j] = multiply_add(av, bv[j], acc[i][j]);
-    }
+  vec bv[Vectors];
+  each<Vectors>([&]<int J>() RHEA_EACH { bv[J] = load_vec(b + kVector * J); });
+  if constexpr (Words::kPair == 1 || RHEA_ISA == 3) {
+    each<Rows>([&]<int I>() RHEA_EACH {
+      const vec av = splat_word(a[I]);
+      each<Vectors>([&]<int J>()
+                        RHEA_EACH { acc[I][J] = multiply_words<Words>(av, bv[J], acc[I][J]); });
+    });
   } else {
-#if RHEA_ISA == 3
-    vec bv[Vectors];
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) bv[j] = load_vec(b + kVector * j);
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      const vec av = splat_word(a[i]);
-#pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) acc[i][j] = dot_bf16(av, bv[j], acc[i][j]);
-    }
-#else
     // A bf16 is the upper half of an f32: the second of a pair only needs its neighbour cleared.
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) {
-      const uvec words = bits_as<uvec>(load_vec(b + kVector * j));
+    each<Vectors>([&]<int J>() RHEA_EACH {
+      const uvec words = bits_as<uvec>(bv[J]);
       const vec first = bits_as<vec>(words << 16), second = bits_as<vec>(words & 0xffff0000u);
-#pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) {
-        acc[i][j] = multiply_add(splat_word(a[i] << 16), first, acc[i][j]);
-        acc[i][j] = multiply_add(splat_word(a[i] & 0xffff0000u), second, acc[i][j]);
-      }
-    }
-#endif
+      each<Rows>([&]<int I>() RHEA_EACH {
+        acc[I][J] = multiply_add(splat_word(a[I] << 16), first, acc[I][J]);
+        acc[I][J] = multiply_add(splat_word(a[I] & 0xffff0000u), second, acc[I][J]);
+      });
+    });
   }
 }
 
-// Writes a block to c (rows ldc floats apart), or adds to it. Only `columns` of it exist.
 template <int Rows, int Vectors>
-RHEA_INLINE void write_block(const vec (&acc)[Rows][Vectors], float* c, int64_t ldc,
+RHEA_INLINE void clear(vec (&acc)[Rows][Vectors]) {
+  each<Rows>([&]<int I>()
+                 RHEA_EACH { each<Vectors>([&]<int J>() RHEA_EACH { acc[I][J] = vec{}; }); });
+}
+
+// A copy in memory, for what takes the elements of a block one by one.
+template <int Rows, int Vectors>
+struct Tile {
+  float at[Rows][Vectors * kVector];
+  explicit __attribute__((always_inline)) Tile(const vec (&acc)[Rows][Vectors]) {
+    each<Rows>([&]<int I>() RHEA_EACH {
+      each<Vectors>([&]<int J>() RHEA_EACH { store_vec(at[I] + J * kVector, acc[I][J]); });
+    });
+  }
+};
+
+// Writes a block to c (rows ldc floats apart), or adds to it. Only `rows` and `columns` of it
+// exist.
+template <int Rows, int Vectors>
+RHEA_INLINE void write_block(const vec (&acc)[Rows][Vectors], float* c, int64_t ldc, int64_t rows,
                              int64_t columns, bool add) {
-  if (columns >= Vectors * kVector) {
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) {
-        float* p = c + i * ldc + j * kVector;
-        store_vec(p, add ? load_vec(p) + acc[i][j] : acc[i][j]);
-      }
-    }
+  if (rows >= Rows && columns >= Vectors * kVector) {
+    each<Rows>([&]<int I>() RHEA_EACH {
+      each<Vectors>([&]<int J>() RHEA_EACH {
+        float* p = c + I * ldc + J * kVector;
+        store_vec(p, add ? load_vec(p) + acc[I][J] : acc[I][J]);
+      });
+    });
     return;
   }
-  float row[Vectors * kVector];
-  for (int i = 0; i < Rows; ++i) {
-    for (int j = 0; j < Vectors; ++j) store_vec(row + j * kVector, acc[i][j]);
-    for (int64_t j = 0; j < columns; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + row[j] : row[j];
+  const Tile<Rows, Vectors> tile(acc);
+  for (int64_t i = 0; i < Rows && i < rows; ++i) {
+    for (int64_t j = 0; j < Vectors * kVector && j < columns; ++j)
+      c[i * ldc + j] = add ? c[i * ldc + j] + tile.at[i][j] : tile.at[i][j];
   }
 }
 
@@ -139,24 +148,21 @@ RHEA_INLINE void write_block_bf16(const vec (&acc)[Rows][Vectors], uint16_t* c, 
 #if RHEA_ISA == 3
   // The dot product has flushed subnormals already, so the instruction rounds as store_bf16 does.
   if (Vectors % 2 == 0 && columns >= kColumns) {
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-      for (int j = 0; j + 1 < Vectors; j += 2)
-        _mm512_storeu_si512(c + i * ldc + j * kVector,
-                            bits_as<__m512i>(_mm512_cvtne2ps_pbh(bits_as<__m512>(acc[i][j + 1]),
-                                                                 bits_as<__m512>(acc[i][j]))));
-    }
+    each<Rows>([&]<int I>() RHEA_EACH {
+      each<Vectors / 2>([&]<int J>() RHEA_EACH {
+        _mm512_storeu_si512(c + I * ldc + 2 * J * kVector,
+                            bits_as<__m512i>(_mm512_cvtne2ps_pbh(bits_as<__m512>(acc[I][2 * J + 1]),
+                                                                 bits_as<__m512>(acc[I][2 * J]))));
+      });
+    });
     return;
   }
 #endif
-  constexpr int kWide = (kColumns + 15) / 16 * 16;
-  float row[kWide] = {};
+  const Tile<Rows, Vectors> tile(acc);
   for (int i = 0; i < Rows; ++i) {
-    for (int j = 0; j < Vectors; ++j) store_vec(row + j * kVector, acc[i][j]);
     for (int64_t j = 0; j < kColumns && j < columns; j += kLanes) {
       const int64_t n = (columns < kColumns ? columns : kColumns) - j;
-      store_bf16_n(c + i * ldc + j, load(row + j), n < kLanes ? n : kLanes);
+      store_bf16_n(c + i * ldc + j, load(tile.at[i] + j), n < kLanes ? n : kLanes);
     }
   }
 }
@@ -168,7 +174,7 @@ struct ToF32 {
   bool add;
   template <int Rows, int Vectors>
   __attribute__((always_inline)) void operator()(vec (&acc)[Rows][Vectors]) const {
-    write_block(acc, c, ldc, columns, add);
+    write_block(acc, c, ldc, Rows, columns, add);
   }
 };
 // Written to bf16 rows, after what earlier parts of the reduction have left in `sums` (null: this
@@ -181,12 +187,11 @@ struct ToBf16 {
   template <int Rows, int Vectors>
   __attribute__((always_inline)) void operator()(vec (&acc)[Rows][Vectors]) const {
     if (sums != nullptr) {
-#pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-        for (int j = 0; j < Vectors; ++j)
-          acc[i][j] = load_vec(sums + i * ld_sums + j * kVector) + acc[i][j];
-      }
+      each<Rows>([&]<int I>() RHEA_EACH {
+        each<Vectors>([&]<int J>() RHEA_EACH {
+          acc[I][J] = load_vec(sums + I * ld_sums + J * kVector) + acc[I][J];
+        });
+      });
     }
     write_block_bf16(acc, c, ldc, columns);
   }
@@ -207,8 +212,7 @@ template <class Words, int Rows, int Vectors>
 RHEA_INLINE void row_step(const char* a, int64_t stride, const float* b,
                           vec (&acc)[Rows][Vectors]) {
   uint32_t words[Rows];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i) words[i] = load_word(a + i * stride);
+  each<Rows>([&]<int I>() RHEA_EACH { words[I] = load_word(a + I * stride); });
   step<Words>(words, b, acc);
 }
 
@@ -219,11 +223,7 @@ template <class Words, int Rows, int Vectors, class To>
 RHEA_INLINE void block_in_place(int64_t steps, bool odd, const char* a, int64_t stride,
                                 const float* b, const To& to, Ahead ahead) {
   vec acc[Rows][Vectors];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) acc[i][j] = vec{};
-  }
+  clear(acc);
   constexpr int64_t kLine = 16;  // steps of a row in a cache line
   const char* next_rows = a + Rows * stride;
   int64_t s = 0;
@@ -248,11 +248,11 @@ RHEA_INLINE void block_in_place(int64_t steps, bool odd, const char* a, int64_t 
   }
   if (odd) {
     uint32_t words[Rows];
-    for (int i = 0; i < Rows; ++i) {
+    each<Rows>([&]<int I>() RHEA_EACH {
       uint16_t half;
-      __builtin_memcpy(&half, a + i * stride, 2);
-      words[i] = half;
-    }
+      __builtin_memcpy(&half, a + I * stride, 2);
+      words[I] = half;
+    });
     step<Words>(words, b, acc);
   }
   to(acc);
@@ -279,8 +279,7 @@ RHEA_INLINE void rows_in_place(int64_t rows, int64_t steps, bool odd, const char
 template <class Words, int Rows, int Vectors>
 RHEA_INLINE void strip_step(const uint32_t* a, const float* b, vec (&acc)[Rows][Vectors]) {
   uint32_t words[Rows];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i) words[i] = a[i];
+  each<Rows>([&]<int I>() RHEA_EACH { words[I] = a[I]; });
   step<Words>(words, b, acc);
 }
 
@@ -290,11 +289,7 @@ static __attribute__((noinline)) void block_in_strip(int64_t rows, int64_t steps
                                                      const float* b, float* c, int64_t ldc,
                                                      int64_t columns, bool add, Ahead ahead) {
   vec acc[Rows][Vectors];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) acc[i][j] = vec{};
-  }
+  clear(acc);
   int64_t s = 0;
   for (; s + 8 <= steps; s += 8, ahead.at += ahead.stride) {
     __builtin_prefetch(ahead.at, 0, 2);
@@ -304,14 +299,8 @@ static __attribute__((noinline)) void block_in_strip(int64_t rows, int64_t steps
       strip_step<Words>(a + (s + i) * kStripRows, b + (s + i) * kPanelColumns, acc);
   }
   for (; s < steps; ++s) strip_step<Words>(a + s * kStripRows, b + s * kPanelColumns, acc);
-  if (rows >= Rows) return write_block(acc, c, ldc, columns, add);
   // Strips are padded, so a block may have more rows than the result.
-  for (int64_t i = 0; i < rows; ++i) {
-    float row[Vectors * kVector];
-    for (int j = 0; j < Vectors; ++j) store_vec(row + j * kVector, acc[i][j]);
-    for (int64_t j = 0; j < columns && j < Vectors * kVector; ++j)
-      c[i * ldc + j] = add ? c[i * ldc + j] + row[j] : row[j];
-  }
+  write_block(acc, c, ldc, rows, columns, add);
 }
 template <class Words, int Rows, int Vectors>
 RHEA_INLINE void block_in_strip(int64_t rows, int64_t steps, const uint32_t* a, const float* b,
