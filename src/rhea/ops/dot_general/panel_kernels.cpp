@@ -6,16 +6,21 @@
 namespace rhea::RHEA_ISA_NAMESPACE {
 namespace {
 
-// A longer panel (64 columns by 4 bytes by steps) would leave L2 while the rows pass by it; the
-// reduction is cut into equal parts.
-constexpr int64_t kPartSteps = 1536;
+// The rows that are packed next, a piece with each block: a half of each, then the other.
+RHEA_INLINE Ahead next_rows(const ops::RowsBlock& g, int64_t block, int64_t steps,
+                            const void* at_hand) {
+  const int64_t fetched = block * (steps / 16);
+  if (fetched >= 2 * g.next_rows) return nothing_ahead(at_hand);
+  const int64_t half = fetched / g.next_rows, row = fetched % g.next_rows;
+  return {g.next + row * g.next_stride + half * 128, g.next_stride};
+}
 
 template <class Words>
 void multiply_rows(const ops::RowsBlock& g) {
   constexpr int kColumns = kVectorsInPlace * kVector;
   const int64_t steps = g.k / Words::kPair;
   const bool odd = g.k % Words::kPair != 0;
-  const int64_t parts = steps <= kPartSteps ? 1 : (steps + kPartSteps - 1) / kPartSteps;
+  const int64_t parts = ops::parts_of(steps);
   for (int64_t n = 0; n < g.columns; n += kPanelColumns) {
     const float* panel =
         reinterpret_cast<const float*>(g.panels + n / kPanelColumns * g.panel_bytes);
@@ -31,7 +36,7 @@ void multiply_rows(const ops::RowsBlock& g) {
                                 ? Ahead{reinterpret_cast<const char*>(panel) + g.panel_bytes +
                                             r / kRowsInPlace * (steps / 16) * 128,
                                         128}
-                                : nothing_ahead(panel);
+                                : next_rows(g, r / kRowsInPlace, to - from, panel);
         for (int64_t j = 0; j < columns; j += kColumns) {
           const auto block = [&](const auto& write) {
             rows_in_place<Words, kRowsInPlace, kVectorsInPlace>(
@@ -40,8 +45,8 @@ void multiply_rows(const ops::RowsBlock& g) {
           };
           float* sums = g.scratch + r * kPanelColumns + j;
           if (!g.bf16_result)  // an f32 result is its own place for partial sums
-            block(
-                ToF32{static_cast<float*>(g.c) + r * g.ldc + n + j, g.ldc, columns - j, part > 0});
+            block(ToF32{static_cast<float*>(g.c) + r * g.ldc + n + j, g.ldc, columns - j,
+                        g.add || part > 0});
           else if (!last)
             block(ToF32{sums, kPanelColumns, kPanelColumns, part > 0});
           else

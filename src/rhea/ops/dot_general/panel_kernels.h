@@ -18,8 +18,19 @@ struct RowsBlock {
   void* c;
   int64_t ldc;  // elements
   bool bf16_result;
-  float* scratch;  // rows * 64 floats
+  bool add = false;          // to what c holds, which is f32 then
+  float* scratch = nullptr;  // of a bf16 result: rows * 64 floats
+  // What the caller packs into a panel after this block: rows of 256 bytes, brought towards the
+  // core meanwhile. They lie too far apart for the hardware to foresee.
+  const char* next = nullptr;
+  int64_t next_stride = 0, next_rows = 0;
 };
+// A longer panel (64 columns by 4 bytes by steps) would leave L2 while the rows pass by it; the
+// reduction is cut into that many equal parts, each of which adds to the result.
+inline constexpr int64_t kPartSteps = 1536;
+constexpr int64_t parts_of(int64_t steps) {
+  return steps <= kPartSteps ? 1 : (steps + kPartSteps - 1) / kPartSteps;
+}
 // Rows by columns of C = A^T B in f32, both operands packed: A in strips of 16 rows.
 struct StripBlock {
   const uint32_t* strips;
@@ -34,13 +45,14 @@ struct StripBlock {
 };
 // Longest reduction of a StripBlock, in steps of one f32 or two bf16: a strip must stay in L2.
 inline constexpr int64_t kStripSteps = 1024;
-// Strips are packed four at a time. They lie a few cache lines more than their length apart: a
-// power of two apart they would meet in few sets of the cache.
-inline constexpr int64_t kRowsPerStrip = 64;
+// Strips are packed two at a time: four gave SmolLM2 nine items for its 576 x 576, so that two
+// threads waited for a tenth of it (73 against 92 % of the peak). They lie a few cache lines more
+// than their length apart: a power of two apart they would meet in few sets of the cache.
+inline constexpr int64_t kRowsPerStrip = 32;
 constexpr int64_t strip_words(int64_t steps) { return steps * 16 + 64; }
 constexpr int64_t strip_bytes(int64_t steps) { return kRowsPerStrip / 16 * strip_words(steps) * 4; }
 
-// 64 columns of a row-major matrix of k rows, `stride` bytes apart, as four strips; missing columns
+// 32 columns of a row-major matrix of k rows, `stride` bytes apart, as two strips; missing columns
 // are zero.
 using PackStripsFn = void (*)(const char* src, int64_t stride, int64_t columns, int64_t k,
                               uint32_t* strips);

@@ -26,7 +26,7 @@ constexpr int64_t kRowsPerBlock = 256;
 constexpr int64_t kRowsWorthPacking = 32;
 // Rows that pay for packing a panel of f32 again: it is a copy of contiguous pieces, which costs
 // less than two parts in a hundred of their products.
-constexpr int64_t kRowsPerPackedPanel = 512;
+constexpr int64_t kRowsPerPackedPanel = 1024;
 
 struct State {
   Product p;
@@ -145,6 +145,26 @@ void weight_gradient(const KernelArgs& args, const State& s, Chunk chunk) {
   }
 }
 
+// An f32 block whose panel is packed on the way, part by part of the reduction.
+void multiply_packing(const KernelArgs& args, const State& s, int64_t panel, RowsBlock block) {
+  const int64_t k = block.k, parts = parts_of(k), ld = args.in[1].row_stride;
+  const char *const a = block.a, *const b = args.in[1].as<char>();
+  for (int64_t part = 0; part < parts; ++part) {
+    const Chunk chunk{k * part / parts, k * (part + 1) / parts - k * part / parts};
+    pack_panel(args, s, chunk, panel, args.scratch);
+    block.a = a + chunk.first * 4;
+    block.k = chunk.count;
+    block.panels = static_cast<const char*>(args.scratch);
+    block.add = part > 0;
+    const bool last = part + 1 == parts;
+    const int64_t next_row = last ? 0 : chunk.first + chunk.count, next_panel = panel + last;
+    block.next = b + (next_row * ld + next_panel * kPanel) * 4;
+    block.next_stride = ld * 4;
+    block.next_rows = next_panel < s.num_panels ? chunk.count : 0;
+    s.kernels->rows[s.dtype](block);
+  }
+}
+
 void run(const KernelArgs& args) {
   const auto& s = *static_cast<const State*>(args.state);
   const Product& p = s.p;
@@ -159,19 +179,21 @@ void run(const KernelArgs& args) {
   for (int64_t item = args.begin; item < args.end; ++item) {
     const int64_t m = item / s.num_groups * s.rows_per_item;
     const int64_t first = item % s.num_groups * s.panels_per_item, n = first * kPanel;
-    if (s.packs_panels) pack_panel(args, s, chunk, first, args.scratch);
-    s.kernels->rows[s.dtype]({.a = args.in[0].as<char>() + m * a_stride,
-                              .a_stride = a_stride,
-                              .rows = std::min(s.rows_per_item, p.m - m),
-                              .k = p.k,
-                              .panels = s.packs_panels ? static_cast<const char*>(args.scratch)
-                                                       : panels + first * s.panel_bytes,
-                              .panel_bytes = s.panel_bytes,
-                              .columns = std::min(s.panels_per_item * kPanel, p.n - n),
-                              .c = args.out[0].as<char>() + (m * ldc + n) * out_bytes,
-                              .ldc = ldc,
-                              .bf16_result = p.out == DType::bf16,
-                              .scratch = static_cast<float*>(args.scratch)});
+    RowsBlock block{.a = args.in[0].as<char>() + m * a_stride,
+                    .a_stride = a_stride,
+                    .rows = std::min(s.rows_per_item, p.m - m),
+                    .k = p.k,
+                    .panels = panels + first * s.panel_bytes,
+                    .panel_bytes = s.panel_bytes,
+                    .columns = std::min(s.panels_per_item * kPanel, p.n - n),
+                    .c = args.out[0].as<char>() + (m * ldc + n) * out_bytes,
+                    .ldc = ldc,
+                    .bf16_result = p.out == DType::bf16,
+                    .scratch = static_cast<float*>(args.scratch)};
+    if (s.packs_panels)
+      multiply_packing(args, s, first, block);
+    else
+      s.kernels->rows[s.dtype](block);
   }
 }
 
@@ -200,7 +222,8 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
   state->packs_panels = packs_panels(p);
   state->packs = row_major && !state->packs_panels;
   state->chunk = p.a_transposed ? kStripSteps * panel_pair(p.in) : std::max<int64_t>(1, p.k);
-  const int64_t longest = std::min(state->chunk, p.k);
+  const int64_t longest =
+      state->packs_panels ? div_up(p.k, parts_of(p.k)) : std::min(state->chunk, p.k);
   state->panel_bytes = panel_depth(longest, p.in) * kPanel * dtype_size(p.in);
   state->num_panels = div_up(p.n, kPanel);
   KernelPlan plan;
@@ -216,7 +239,7 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
     plan.scratch_bytes = std::max(strips, state->panel_bytes);
     plan.note = state->items_are_panels
                     ? "64 columns by all rows an item, left operand packed first"
-                    : "64 rows by all columns an item, right operand packed first";
+                    : "32 rows by all columns an item, right operand packed first";
   } else {
     state->rows_per_item = state->packs_panels ? kRowsPerPackedPanel : kRowsPerBlock;
     state->panels_per_item = state->packs_panels ? 1 : 8;
