@@ -8,18 +8,18 @@
 
 #include "rhea/base/error.h"
 
-#define RHEA_DECLARE_CLUSTER_PRIMITIVES(isa)                                       \
-  namespace rhea::isa {                                                            \
-  void cluster_load(DType dtype, const void* from, float* tile, int64_t n);        \
-  void cluster_store(DType dtype, const float* tile, void* to, int64_t n);         \
-  void cluster_round(DType dtype, float* tile, int64_t n);                         \
-  void cluster_round_and_store(DType dtype, float* tile, void* to, int64_t n);     \
-  void cluster_fill(float* tile, float value, int64_t n);                          \
-  }                                                                                \
-  namespace rhea::ops {                                                            \
-  static constexpr TilePrimitives isa##_primitives{                                \
-      rhea::isa::cluster_load, rhea::isa::cluster_store, rhea::isa::cluster_round, \
-      rhea::isa::cluster_round_and_store, rhea::isa::cluster_fill};                \
+#define RHEA_DECLARE_CLUSTER_PRIMITIVES(isa)                                                  \
+  namespace rhea::isa {                                                                       \
+  void cluster_load(DType dtype, const void* from, float* tile, int64_t n, const void* next); \
+  void cluster_store(DType dtype, const float* tile, void* to, int64_t n);                    \
+  void cluster_round(DType dtype, float* tile, int64_t n);                                    \
+  void cluster_round_and_store(DType dtype, float* tile, void* to, int64_t n);                \
+  void cluster_fill(float* tile, float value, int64_t n);                                     \
+  }                                                                                           \
+  namespace rhea::ops {                                                                       \
+  static constexpr TilePrimitives isa##_primitives{                                           \
+      rhea::isa::cluster_load, rhea::isa::cluster_store, rhea::isa::cluster_round,            \
+      rhea::isa::cluster_round_and_store, rhea::isa::cluster_fill};                           \
   }
 
 RHEA_DECLARE_CLUSTER_PRIMITIVES(isa_plain)
@@ -59,11 +59,13 @@ void spread(const TileStep& step, const TilePrimitives& primitives, DType dtype,
     int64_t run;
     if (step.repeat == 1) {  // a stretch of the operand
       run = std::min(left, step.period - from);
-      primitives.load(dtype, data + from * dtype_size(dtype), tile + (i - at.begin), run);
+      const std::byte* stretch = data + from * dtype_size(dtype);
+      primitives.load(dtype, stretch, tile + (i - at.begin), run, stretch);
     } else {  // one element, repeated
       run = std::min(left, step.repeat - i % step.repeat);
       float value;
-      primitives.load(dtype, data + from * dtype_size(dtype), &value, 1);
+      const std::byte* element = data + from * dtype_size(dtype);
+      primitives.load(dtype, element, &value, 1, element);
       primitives.fill(tile + (i - at.begin), value, run);
     }
     i += run;
@@ -79,7 +81,8 @@ class TileRunner {
       if (step.kind == TileStep::Kind::fill)
         plan_.primitives->fill(to, step.value, plan_.tile);
       else
-        plan_.primitives->load(step.to[0].dtype, args_.in[step.operand].data, to, plan_.width);
+        plan_.primitives->load(step.to[0].dtype, args_.in[step.operand].data, to, plan_.width,
+                               args_.in[step.operand].data);
     }
   }
 
@@ -93,10 +96,7 @@ class TileRunner {
   // Elements [begin, begin + n) of the space; they lie in one row of every strided buffer.
   void run(int64_t begin, int64_t n) {
     whole_ = Stretch(begin, n, plan_.row);
-    if (plan_.in_rows)
-      // Of a vector, the only row has one number.
-      numbers_ = Stretch(begin / plan_.width, n / plan_.width,
-                         std::max<int64_t>(1, plan_.row / plan_.width));
+    if (plan_.in_rows) numbers_ = Stretch(begin / plan_.width, n / plan_.width, row_of_numbers());
     for (const TileStep& step : plan_.steps) {
       run_step(step);
       const bool computes = step.kind == TileStep::Kind::op || step.kind == TileStep::Kind::rows;
@@ -106,6 +106,8 @@ class TileRunner {
   }
 
  private:
+  // Of a vector, the only row has one number.
+  int64_t row_of_numbers() const { return std::max<int64_t>(1, plan_.row / plan_.width); }
   float* slot(int index) const { return slots_ + index * plan_.slot; }
   const Stretch& stretch(bool numbers) const { return numbers ? numbers_ : whole_; }
   std::byte* memory(const ir::Buffer& buffer, DType dtype, bool numbers) const {
@@ -133,8 +135,10 @@ class TileRunner {
     switch (step.kind) {
       case TileStep::Kind::load: {
         const ir::Buffer& buffer = args_.in[step.operand];
-        plan_.primitives->load(target.dtype, memory(buffer, target.dtype, target.numbers), to,
-                               here.n);
+        const Stretch next(here.begin + here.n, 0, target.numbers ? row_of_numbers() : plan_.row);
+        plan_.primitives->load(
+            target.dtype, memory(buffer, target.dtype, target.numbers), to, here.n,
+            buffer.as<std::byte>() + offset_of(next, buffer) * dtype_size(target.dtype));
         break;
       }
       case TileStep::Kind::spread:

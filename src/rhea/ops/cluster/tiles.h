@@ -14,7 +14,7 @@ namespace rhea::ops {
 // One set per instruction set. `n` elements, any alignment; tiles are f32.
 struct TilePrimitives {
   // Tile of n elements of a type (f32, bf16, f16, bool as 0 and 1).
-  void (*load)(DType dtype, const void* from, float* tile, int64_t n);
+  void (*load)(DType dtype, const void* from, float* tile, int64_t n, const void* next);
   void (*store)(DType dtype, const float* tile, void* to, int64_t n);
   // To the nearest number of the type, in place; and to memory as well.
   void (*round)(DType dtype, float* tile, int64_t n);

@@ -6,10 +6,17 @@
 
 namespace rhea::RHEA_ISA_NAMESPACE {
 
-void cluster_load(DType dtype, const void* from, float* tile, int64_t n) {
+void cluster_load(DType dtype, const void* from, float* tile, int64_t n, const void* next) {
   if (dtype == DType::bf16) {
     const auto* x = static_cast<const uint16_t*>(from);
+    const auto* soon = static_cast<const uint16_t*>(next);
     int64_t i = 0;
+    // A tile is too short for the hardware to see the next one coming.
+    for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+      __builtin_prefetch(soon + i);
+      store(tile + i, load_bf16(x + i));
+      store(tile + i + kLanes, load_bf16(x + i + kLanes));
+    }
     for (; i + kLanes <= n; i += kLanes) store(tile + i, load_bf16(x + i));
     if (i < n) store_n(tile + i, load_bf16_n(x + i, n - i), n - i);
   } else if (dtype == DType::f16) {
