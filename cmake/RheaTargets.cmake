@@ -64,7 +64,7 @@ function(rhea_kernel target)
       if(RHEA_SANITIZE)
         set(optimize -O1)  # instrumented code of unrolled tiles takes minutes a file at -O3
       elseif(isa EQUAL 0 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-        set(optimize -O2)  # for CPUs without AVX2, and the reference of the others
+        set(optimize -O1)  # for CPUs without AVX2, and the reference of the others
       endif()
       add_library(${obj} OBJECT ${src})
       target_compile_definitions(${obj} PRIVATE RHEA_ISA=${isa})

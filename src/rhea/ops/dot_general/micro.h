@@ -108,10 +108,12 @@ RHEA_INLINE void clear(vec (&acc)[Rows][Vectors]) {
                  RHEA_EACH { each<Vectors>([&]<int J>() RHEA_EACH { acc[I][J] = vec{}; }); });
 }
 
-// A copy in memory, for what takes the elements of a block one by one.
+// A copy in memory, for what takes the elements of a block one by one; rows are whole vectors of
+// kLanes.
 template <int Rows, int Vectors>
 struct Tile {
-  float at[Rows][Vectors * kVector];
+  static constexpr int kWide = (Vectors * kVector + kLanes - 1) / kLanes * kLanes;
+  float at[Rows][kWide] = {};
   explicit __attribute__((always_inline)) Tile(const vec (&acc)[Rows][Vectors]) {
     each<Rows>([&]<int I>() RHEA_EACH {
       each<Vectors>([&]<int J>() RHEA_EACH { store_vec(at[I] + J * kVector, acc[I][J]); });
