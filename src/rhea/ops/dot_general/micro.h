@@ -200,10 +200,11 @@ struct ToBf16 {
 };
 
 // What the next blocks will read and what lies beyond L2: two cache lines for every few steps of
-// this block, the pairs `stride` bytes apart.
+// this block, the pairs `stride` bytes apart; a block in strips fetches those `second` bytes
+// further, too.
 struct Ahead {
   const char* at;
-  int64_t stride;
+  int64_t stride, second = 0;
 };
 // Nothing to foresee: what is at hand is touched again.
 RHEA_INLINE Ahead nothing_ahead(const void* at_hand) {
@@ -296,6 +297,8 @@ static __attribute__((noinline)) void block_in_strip(int64_t rows, int64_t steps
   for (; s + 8 <= steps; s += 8, ahead.at += ahead.stride) {
     __builtin_prefetch(ahead.at, 0, 2);
     __builtin_prefetch(ahead.at + 64, 0, 2);
+    __builtin_prefetch(ahead.at + ahead.second, 0, 2);
+    __builtin_prefetch(ahead.at + ahead.second + 64, 0, 2);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i)
       strip_step<Words>(a + (s + i) * kStripRows, b + (s + i) * kPanelColumns, acc);

@@ -58,15 +58,17 @@ void multiply_rows(const ops::RowsBlock& g) {
   }
 }
 
-template <class Words>
+template <class Words, Stores kStores>
 void pack_strips(const char* src, int64_t stride, int64_t columns, int64_t k, uint32_t* strips) {
   const int64_t steps = (k + Words::kPair - 1) / Words::kPair;
   const PackedWords dst{strips, kStripRows, ops::strip_words(steps)};
   if constexpr (Words::kPair == 1)
-    copy_rows<ops::kRowsPerStrip>(reinterpret_cast<const float*>(src), stride / 4, columns, k, dst);
+    copy_rows<ops::kRowsPerStrip, kStores>(reinterpret_cast<const float*>(src), stride / 4, columns,
+                                           k, dst);
   else
-    interleave_rows<ops::kRowsPerStrip>(reinterpret_cast<const uint16_t*>(src), stride / 2, columns,
-                                        k, dst);
+    interleave_rows<ops::kRowsPerStrip, kStores>(reinterpret_cast<const uint16_t*>(src), stride / 2,
+                                                 columns, k, dst);
+  finish_stores<kStores>();
 }
 
 // What stays in L2 is passed by first; the operand that passes comes from the shared cache and is
@@ -90,7 +92,7 @@ Ahead next_operand(const ops::StripBlock& g, int64_t steps, int64_t r, int64_t n
   const int64_t parts = (g.rows + kRowsInStrip - 1) / kRowsInStrip, part = r / kRowsInStrip;
   return {g.panels + next / kPanelColumns * g.panel_bytes + next % kPanelColumns * 4 +
               part * (steps / parts) * kPanelColumns * 4,
-          kPanelColumns * 4};
+          2 * kPanelColumns * 4, kPanelColumns * 4};
 }
 
 // Sums of squares in f64, in as many chains as a row of a tile has halves of vectors.
@@ -173,16 +175,19 @@ void pack_kn(const void* src, int64_t ld, int64_t columns, int64_t k, int64_t de
   finish_stores<kStores>();
 }
 
+template <Stores kStores>
+constexpr ops::Packers packers() {
+  return {{pack_nk<float, kStores>, pack_nk<uint16_t, kStores>},
+          {pack_kn<float, kStores>, pack_kn<uint16_t, kStores>},
+          {pack_strips<F32Words, kStores>, pack_strips<Bf16Words, kStores>}};
+}
+
 }  // namespace
 
 extern const ops::PanelKernels kPanelKernels;
-constexpr ops::PanelKernels kPanelKernels = {
-    {pack_nk<float, Stores::cached>, pack_nk<uint16_t, Stores::cached>},
-    {pack_kn<float, Stores::cached>, pack_kn<uint16_t, Stores::cached>},
-    {pack_nk<float, Stores::streamed>, pack_nk<uint16_t, Stores::streamed>},
-    {pack_kn<float, Stores::streamed>, pack_kn<uint16_t, Stores::streamed>},
-    {pack_strips<F32Words>, pack_strips<Bf16Words>},
-    {multiply_rows<F32Words>, multiply_rows<Bf16Words>},
-    {multiply_strip<F32Words>, multiply_strip<Bf16Words>}};
+constexpr ops::PanelKernels kPanelKernels = {packers<Stores::cached>(),
+                                             packers<Stores::streamed>(),
+                                             {multiply_rows<F32Words>, multiply_rows<Bf16Words>},
+                                             {multiply_strip<F32Words>, multiply_strip<Bf16Words>}};
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE

@@ -56,22 +56,24 @@ struct Chunk {
   int64_t first, count;  // of the reduction
 };
 
-void pack_panel(const KernelArgs& args, const State& s, Chunk chunk, int64_t panel, void* to) {
+void pack_panel(const Packers& packers, const KernelArgs& args, const State& s, Chunk chunk,
+                int64_t panel, void* to) {
   const Product& p = s.p;
   const int64_t ld = args.in[1].row_stride, element = dtype_size(p.in), n = panel * kPanel;
   const char* src = args.in[1].as<char>() +
                     (p.b_transposed ? n * ld + chunk.first : chunk.first * ld + n) * element;
-  (p.b_transposed ? s.kernels->pack_nk : s.kernels->pack_kn)[s.dtype](
+  (p.b_transposed ? packers.nk : packers.kn)[s.dtype](
       src, ld, std::min(kPanel, p.n - n), chunk.count, panel_depth(chunk.count, p.in), to);
 }
 
-// Rows [64 group, 64 group + 64) of the result of a weight gradient.
-void pack_strips(const KernelArgs& args, const State& s, Chunk chunk, int64_t group, void* to) {
+// Rows [32 group, 32 group + 32) of the result of a weight gradient.
+void pack_strips(const Packers& packers, const KernelArgs& args, const State& s, Chunk chunk,
+                 int64_t group, void* to) {
   const int64_t element = dtype_size(s.p.in), stride = args.in[0].row_stride * element,
                 m = group * kRowsPerStrip;
-  s.kernels->pack_strips[s.dtype](args.in[0].as<char>() + chunk.first * stride + m * element,
-                                  stride, std::min(kRowsPerStrip, s.p.m - m), chunk.count,
-                                  static_cast<uint32_t*>(to));
+  packers.strips[s.dtype](args.in[0].as<char>() + chunk.first * stride + m * element, stride,
+                          std::min(kRowsPerStrip, s.p.m - m), chunk.count,
+                          static_cast<uint32_t*>(to));
 }
 
 int64_t steps_of(const State& s, int64_t count) { return div_up(count, panel_pair(s.p.in)); }
@@ -80,9 +82,10 @@ void pack_phase(const KernelArgs& args, const State& s, Chunk chunk) {
   auto* workspace = static_cast<char*>(args.workspace);
   for (int64_t item = args.begin; item < args.end; ++item) {
     if (s.items_are_panels)
-      pack_strips(args, s, chunk, item, workspace + item * strip_bytes(steps_of(s, chunk.count)));
+      pack_strips(s.kernels->streamed, args, s, chunk, item,
+                  workspace + item * strip_bytes(steps_of(s, chunk.count)));
     else
-      pack_panel(args, s, chunk, item, workspace + item * s.panel_bytes);
+      pack_panel(s.kernels->streamed, args, s, chunk, item, workspace + item * s.panel_bytes);
   }
 }
 
@@ -128,13 +131,13 @@ void weight_gradient(const KernelArgs& args, const State& s, Chunk chunk) {
         .stay_on_rows = s.items_are_panels,
         .squares = s.squares >= 0 && last ? squares_of_items(args, s) + item : nullptr};
     if (s.items_are_panels) {
-      pack_panel(args, s, chunk, item, args.scratch);
+      pack_panel(s.kernels->cached, args, s, chunk, item, args.scratch);
       block.strips = static_cast<const uint32_t*>(args.workspace);
       block.rows = p.m;
       block.panels = static_cast<const char*>(args.scratch);
       block.columns = std::min(kPanel, p.n - n);
     } else {
-      pack_strips(args, s, chunk, item, args.scratch);
+      pack_strips(s.kernels->cached, args, s, chunk, item, args.scratch);
       block.strips = static_cast<const uint32_t*>(args.scratch);
       block.rows = std::min(kRowsPerStrip, p.m - m);
       block.panels = static_cast<const char*>(args.workspace);
@@ -151,7 +154,7 @@ void multiply_packing(const KernelArgs& args, const State& s, int64_t panel, Row
   const char *const a = block.a, *const b = args.in[1].as<char>();
   for (int64_t part = 0; part < parts; ++part) {
     const Chunk chunk{k * part / parts, k * (part + 1) / parts - k * part / parts};
-    pack_panel(args, s, chunk, panel, args.scratch);
+    pack_panel(s.kernels->cached, args, s, chunk, panel, args.scratch);
     block.a = a + chunk.first * 4;
     block.k = chunk.count;
     block.panels = static_cast<const char*>(args.scratch);

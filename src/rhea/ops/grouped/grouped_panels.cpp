@@ -73,11 +73,11 @@ const char* panels_of(const KernelArgs& args, const Product& p, int64_t e, int64
   for (int64_t i = 0; i < kPanelsPerItem && (panel + i) * kPanel < p.n; ++i) {
     const int64_t n = (panel + i) * kPanel, columns = std::min(kPanel, p.n - n);
     if (p.nk)
-      p.kernels->pack_nk[p.dtype](w + n * p.k * element, p.k, columns, p.k,
-                                  panel_depth(p.k, p.type), to + i * p.panel_bytes);
+      p.kernels->cached.nk[p.dtype](w + n * p.k * element, p.k, columns, p.k,
+                                    panel_depth(p.k, p.type), to + i * p.panel_bytes);
     else
-      p.kernels->pack_kn[p.dtype](w + n * element, p.n, columns, p.k, panel_depth(p.k, p.type),
-                                  to + i * p.panel_bytes);
+      p.kernels->cached.kn[p.dtype](w + n * element, p.n, columns, p.k, panel_depth(p.k, p.type),
+                                    to + i * p.panel_bytes);
   }
   return to;
 }
@@ -186,19 +186,20 @@ void for_each_part(const Grad& g, const int32_t* counts, int64_t e, const F& f) 
   }
 }
 
-// Strips: 64 columns of the left operand over the rows of a part; panels: of the right one.
-void pack_strips(const KernelArgs& args, const Grad& g, const Part& part, int64_t group, void* to) {
+// Strips: 32 columns of the left operand over the rows of a part; panels: of the right one.
+void pack_strips(const Packers& packers, const KernelArgs& args, const Grad& g, const Part& part,
+                 int64_t group, void* to) {
   const int64_t element = dtype_size(g.type), stride = args.in[0].row_stride * element,
                 m = group * kRowsPerStrip;
-  g.kernels->pack_strips[g.dtype](args.in[0].as<const char>() + part.first * stride + m * element,
-                                  stride, std::min(kRowsPerStrip, g.m - m), part.count,
-                                  static_cast<uint32_t*>(to));
+  packers.strips[g.dtype](args.in[0].as<const char>() + part.first * stride + m * element, stride,
+                          std::min(kRowsPerStrip, g.m - m), part.count, static_cast<uint32_t*>(to));
 }
-void pack_panel(const KernelArgs& args, const Grad& g, const Part& part, int64_t panel, void* to) {
+void pack_panel(const Packers& packers, const KernelArgs& args, const Grad& g, const Part& part,
+                int64_t panel, void* to) {
   const int64_t element = dtype_size(g.type), ld = args.in[1].row_stride, n = panel * kPanel;
-  g.kernels->pack_kn[g.dtype](args.in[1].as<const char>() + (part.first * ld + n) * element, ld,
-                              std::min(kPanel, g.n - n), part.count,
-                              steps_of(g, part.count) * panel_pair(g.type), to);
+  packers.kn[g.dtype](args.in[1].as<const char>() + (part.first * ld + n) * element, ld,
+                      std::min(kPanel, g.n - n), part.count,
+                      steps_of(g, part.count) * panel_pair(g.type), to);
 }
 
 int64_t panel_bytes(int64_t steps) { return steps * kPanel * 4; }
@@ -218,9 +219,9 @@ void pack_phase(const KernelArgs& args, const Grad& g, const int32_t* counts) {
       char* at = packed_part(args, g, part);
       const int64_t steps = steps_of(g, part.count);
       if (g.items_are_panels)
-        pack_strips(args, g, part, index, at + index * strip_bytes(steps));
+        pack_strips(g.kernels->streamed, args, g, part, index, at + index * strip_bytes(steps));
       else
-        pack_panel(args, g, part, index, at + index * panel_bytes(steps));
+        pack_panel(g.kernels->streamed, args, g, part, index, at + index * panel_bytes(steps));
     });
   }
 }
@@ -241,9 +242,9 @@ void run_grad(const KernelArgs& args) {
     for_each_part(g, counts, e, [&](const Part& part) {
       const char* packed = packed_part(args, g, part);
       if (g.items_are_panels)
-        pack_panel(args, g, part, index, args.scratch);
+        pack_panel(g.kernels->cached, args, g, part, index, args.scratch);
       else
-        pack_strips(args, g, part, index, args.scratch);
+        pack_strips(g.kernels->cached, args, g, part, index, args.scratch);
       const char* own = static_cast<const char*>(args.scratch);
       g.kernels->strip[g.dtype](
           {.strips = reinterpret_cast<const uint32_t*>(g.items_are_panels ? packed : own),

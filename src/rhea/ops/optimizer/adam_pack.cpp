@@ -91,17 +91,17 @@ void write_copy(const State& s, Layout layout, const char* tile, int64_t tile_ro
   }
   if (layout == Layout::panels_nk) {
     const int64_t depth = panel_depth(s.columns, dtype);
-    s.panels->stream_nk[index](tile, tile_row, rows, s.columns, depth,
-                               out.as<char>() + first * depth * s.element);
+    s.panels->streamed.nk[index](tile, tile_row, rows, s.columns, depth,
+                                 out.as<char>() + first * depth * s.element);
     return;
   }
   // The strip is a piece of the reduction of every panel; the last one also writes the padding.
   const int64_t depth = panel_depth(s.rows, dtype);
   const int64_t piece = std::min(kStrip, depth - first);
   for (int64_t c = 0; c < s.columns; c += kPanel)
-    s.panels->stream_kn[index](tile + c * s.element, tile_row, std::min(kPanel, s.columns - c),
-                               rows, piece,
-                               out.as<char>() + (c * depth + first * kPanel) * s.element);
+    s.panels->streamed.kn[index](tile + c * s.element, tile_row, std::min(kPanel, s.columns - c),
+                                 rows, piece,
+                                 out.as<char>() + (c * depth + first * kPanel) * s.element);
 }
 
 void run(const KernelArgs& args) {

@@ -68,7 +68,7 @@ KernelPlan plan(const OpInstance& node, Isa isa) {
   state->ld = node.in[0].rank() == 3 ? w.shape[1] : 0;
   state->element = dtype_size(w.dtype);
   const PanelKernels& kernels = panel_kernels(isa);
-  state->pack = (state->nk ? kernels.pack_nk : kernels.pack_kn)[state->element == 4 ? 0 : 1];
+  state->pack = (state->nk ? kernels.cached.nk : kernels.cached.kn)[state->element == 4 ? 0 : 1];
   KernelPlan plan;
   plan.grid = {div_up(state->n, kPanel)};
   plan.run = run;
