@@ -52,6 +52,13 @@ inline constexpr int64_t kRowsPerStrip = 32;
 constexpr int64_t strip_words(int64_t steps) { return steps * 16 + 64; }
 constexpr int64_t strip_bytes(int64_t steps) { return kRowsPerStrip / 16 * strip_words(steps) * 4; }
 
+// What plans say of the items of a weight gradient.
+constexpr const char* items_note(bool items_are_panels) {
+  static_assert(kRowsPerStrip == 32);
+  return items_are_panels ? "64 columns by all rows an item, left operand packed first"
+                          : "32 rows by all columns an item, right operand packed first";
+}
+
 // 32 columns of a row-major matrix of k rows, `stride` bytes apart, as two strips; missing columns
 // are zero.
 using PackStripsFn = void (*)(const char* src, int64_t stride, int64_t columns, int64_t k,

@@ -240,9 +240,7 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
     pack_items = state->items_are_panels ? groups : state->num_panels;
     plan.workspace_bytes = pack_items * (state->items_are_panels ? strips : state->panel_bytes);
     plan.scratch_bytes = std::max(strips, state->panel_bytes);
-    plan.note = state->items_are_panels
-                    ? "64 columns by all rows an item, left operand packed first"
-                    : "32 rows by all columns an item, right operand packed first";
+    plan.note = items_note(state->items_are_panels);
   } else {
     state->rows_per_item = state->packs_panels ? kRowsPerPackedPanel : kRowsPerBlock;
     state->panels_per_item = state->packs_panels ? 1 : 8;

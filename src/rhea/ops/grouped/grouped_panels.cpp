@@ -289,8 +289,7 @@ KernelPlan plan_grad(const OpInstance& op, Isa isa) {
       (g.items_are_panels ? strip_bytes(steps) + parts * strip_bytes(0) : panel_bytes(steps));
   plan.scratch_bytes = std::max(strip_bytes(longest), panel_bytes(longest));
   plan.strided_in = 3;
-  plan.note = g.items_are_panels ? "64 columns by all rows an item, left operand packed first"
-                                 : "64 rows by all columns an item, right operand packed first";
+  plan.note = items_note(g.items_are_panels);
   plan.state = std::move(state);
   plan.run = run_grad;
   return plan;
