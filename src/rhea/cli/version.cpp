@@ -19,11 +19,7 @@ int cmd_version(Args args) {
   }
   if (!args.empty()) throw Error("version takes no options, found '{}'", args[0]);
   fmt::print("rhea {}\nrevision: {}\ncompiler: {}\n", version(), git_revision(), compiler());
-  const Isa active = active_isa();
-  const Isa detected = detected_isa();
-  fmt::print(
-      "cpu: {}, using {}{}\n", cpu_brand(), isa_name(active),
-      active == detected ? "" : fmt::format(" (RHEA_ISA; the machine has {})", isa_name(detected)));
+  fmt::print("cpu: {}, using {}\n", cpu_brand(), isa_in_use());
   fmt::print("oneDNN: {}\n", ops::onednn_version());
   return 0;
 }

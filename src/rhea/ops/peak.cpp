@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <functional>
+#include <numeric>
 #include <sstream>
 
 #include "rhea/base/cpu_features.h"
@@ -78,6 +80,13 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// What the calling thread has run: a loader that fills its queue on the same cores does not count.
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 constexpr std::string_view name_of(DType dtype) { return dtype == DType::bf16 ? "bf16" : "f32"; }
 
 // peak.txt: a line per CPU, instruction set, number of threads and `what` was measured.
@@ -136,18 +145,19 @@ double measure_peak_flops(DType dtype, ThreadPool& pool, double seconds) {
   double best = 0;
   const double end = seconds_now() + seconds;
   do {
-    // Long enough that waking the threads does not count, short enough for several tries: the best
-    // one was not disturbed.
-    constexpr int64_t kCount = 200000;
+    // Long enough that each thread takes one, short enough for several tries: the best one was not
+    // disturbed.
+    constexpr int64_t kCount = 400000;
     const int64_t items = pool.num_threads();
-    std::vector<double> done(static_cast<size_t>(items));
-    const double start = seconds_now();
+    std::vector<double> rates(static_cast<size_t>(items));
     pool.parallel_for(items, [&](int64_t begin, int64_t finish, int) {
-      for (int64_t i = begin; i < finish; ++i) done[static_cast<size_t>(i)] = chains(kCount);
+      for (int64_t i = begin; i < finish; ++i) {
+        const double start = thread_seconds();
+        const double flops = chains(kCount);
+        rates[static_cast<size_t>(i)] = flops / (thread_seconds() - start);
+      }
     });
-    double flops = 0;
-    for (const double x : done) flops += x;
-    best = std::max(best, flops / (seconds_now() - start));
+    best = std::max(best, std::accumulate(rates.begin(), rates.end(), 0.0));
   } while (seconds_now() < end);
   return best;
 }

@@ -14,10 +14,10 @@ namespace rhea::ops {
 enum class Measure { once, again };
 
 // Floating point operations per second of all threads of the pool together, from chains of fused
-// multiply-adds (f32) or of bf16 dot products in registers. Takes about 0.2 s the first time; later
-// processes read it from `cache_folder`/peak.txt (an empty folder: nothing is kept), keyed by CPU,
-// instruction set and number of threads. A dtype without instructions of its own has the peak of
-// f32.
+// multiply-adds (f32) or of bf16 dot products in registers, by the time that each thread ran. Takes
+// about 0.2 s the first time; later processes read it from `cache_folder`/peak.txt (an empty
+// folder: nothing is kept), keyed by CPU, instruction set and number of threads. Where active_isa()
+// does not multiply bf16, it has the peak of f32.
 double measured_peak_flops(DType dtype, ThreadPool& pool, const std::filesystem::path& cache_folder,
                            Measure when = Measure::once);
 

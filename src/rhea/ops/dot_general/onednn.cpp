@@ -20,7 +20,7 @@ namespace {
 
 // What the library may use where RHEA_ISA forbids a part of what the machine has.
 dnnl::cpu_isa library_isa() {
-  switch (active_isa()) {
+  switch (allowed_isa()) {
     case Isa::plain:
       return dnnl::cpu_isa::sse41;
     case Isa::avx2:
@@ -30,14 +30,14 @@ dnnl::cpu_isa library_isa() {
     case Isa::avx512_bf16:
       return dnnl::cpu_isa::avx512_core_bf16;
   }
-  throw Error("oneDNN has no level for {}", isa_name(active_isa()));
+  throw Error("oneDNN has no level for {}", isa_name(allowed_isa()));
 }
 
 const dnnl::engine& engine() {
   // The cap must be set before anything else of the library is used; RHEA_ISA then holds for it
   // too.
   static const dnnl::engine made = [] {
-    if (active_isa() < detected_isa() || (detected_tiles() && !active_tiles()))
+    if (allowed_isa() < detected_isa() || (detected_tiles() && !active_tiles()))
       dnnl::set_max_cpu_isa(library_isa());
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();

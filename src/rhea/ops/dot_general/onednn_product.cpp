@@ -36,7 +36,7 @@ std::string accepts(const OpInstance& node) {
     return fmt::format("{} operands", dtype_name(p.in));
   if (p.out != DType::f32 && p.out != p.in) return fmt::format("result in {}", dtype_name(p.out));
   if (p.b_layout != ir::Layout::row_major) return "packed right operand";
-  if (p.in == DType::bf16 && active_isa() < Isa::avx512_bf16) return "no bf16 instructions";
+  if (p.in == DType::bf16 && allowed_isa() < Isa::avx512_bf16) return "no bf16 instructions";
   if (p.m == 0 || p.n == 0 || p.k == 0) return "a dim is 0";
   return "";
 }

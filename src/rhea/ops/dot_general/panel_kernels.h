@@ -18,8 +18,8 @@ struct RowsBlock {
   void* c;
   int64_t ldc;  // elements
   bool bf16_result;
-  bool add = false;          // to what c holds, which is f32 then
-  float* scratch = nullptr;  // of a bf16 result: rows * 64 floats
+  bool add = false;         // to what c holds, which is f32 then
+  char* scratch = nullptr;  // of bf16 operands: rows_scratch_bytes()
   // What the caller packs into a panel after this block: rows of 256 bytes, brought towards the
   // core meanwhile. They lie too far apart for the hardware to foresee.
   const char* next = nullptr;
@@ -30,6 +30,15 @@ struct RowsBlock {
 inline constexpr int64_t kPartSteps = 1536;
 constexpr int64_t parts_of(int64_t steps) {
   return steps <= kPartSteps ? 1 : (steps + kPartSteps - 1) / kPartSteps;
+}
+// Distance between rows of f32 in scratch, a cache line more than a row: rows a power of two apart
+// would meet in few sets of the cache.
+constexpr int64_t f32_row(int64_t k) { return (k + 15) / 16 * 16 + 16; }  // floats
+// Bytes of RowsBlock::scratch for bf16 operands: partial sums of a result in bf16 and, where the
+// kernels do not multiply bf16, the rows and one panel in f32.
+constexpr int64_t rows_scratch_bytes(Isa isa, int64_t rows, int64_t k) {
+  const int64_t sums = rows * 64 * 4;
+  return multiplies_bf16(isa) ? sums : sums + rows * f32_row(k) * 4 + (k + 1) * 64 * 4;
 }
 // Rows by columns of C = A^T B in f32, both operands packed: A in strips of 16 rows.
 struct StripBlock {
@@ -68,11 +77,12 @@ using PackStripsFn = void (*)(const char* src, int64_t stride, int64_t columns, 
 using PackPanelFn = void (*)(const void* src, int64_t ld, int64_t columns, int64_t k, int64_t depth,
                              void* panel);
 
-// Index 0: 4-byte elements (f32), 1: 2-byte elements (bf16).
+// Index 0: 4-byte elements (f32), 1: 2-byte elements (bf16), 2: bf16 that is packed as f32.
+inline constexpr int kWidened = 2;
 struct Packers {
-  PackPanelFn nk[2];
-  PackPanelFn kn[2];
-  PackStripsFn strips[2];
+  PackPanelFn nk[3];
+  PackPanelFn kn[3];
+  PackStripsFn strips[3];
 };
 
 struct PanelKernels {
@@ -81,6 +91,8 @@ struct PanelKernels {
   // cache lines. What another die holds is not asked back first, which took as long as a tenth of a
   // weight gradient of 768 x 768.
   Packers streamed;
+  // Index 0 f32, 1 bf16. Strips of bf16 are multiplied by instruction sets that multiply bf16, and
+  // null elsewhere: what they multiply is packed widened.
   void (*rows[2])(const RowsBlock& block);
   void (*strip[2])(const StripBlock& block);
 };

@@ -31,7 +31,8 @@ constexpr int64_t kRowsPerPackedPanel = 1024;
 struct State {
   Product p;
   const PanelKernels* kernels = nullptr;
-  int dtype = 0;  // index of PanelKernels: 0 f32, 1 bf16
+  DType multiplied = DType::f32;  // what is packed here: f32 of bf16 that is widened
+  int kernel = 0, packer = 0;     // indices of PanelKernels and of Packers
   int64_t panel_bytes = 0, num_panels = 0;
   int64_t rows_per_item = 0, panels_per_item = 0, num_groups = 1;
   bool packs = false;         // even phases pack an operand into the workspace
@@ -62,8 +63,8 @@ void pack_panel(const Packers& packers, const KernelArgs& args, const State& s, 
   const int64_t ld = args.in[1].row_stride, element = dtype_size(p.in), n = panel * kPanel;
   const char* src = args.in[1].as<char>() +
                     (p.b_transposed ? n * ld + chunk.first : chunk.first * ld + n) * element;
-  (p.b_transposed ? packers.nk : packers.kn)[s.dtype](
-      src, ld, std::min(kPanel, p.n - n), chunk.count, panel_depth(chunk.count, p.in), to);
+  (p.b_transposed ? packers.nk : packers.kn)[s.packer](
+      src, ld, std::min(kPanel, p.n - n), chunk.count, panel_depth(chunk.count, s.multiplied), to);
 }
 
 // Rows [32 group, 32 group + 32) of the result of a weight gradient.
@@ -71,12 +72,12 @@ void pack_strips(const Packers& packers, const KernelArgs& args, const State& s,
                  int64_t group, void* to) {
   const int64_t element = dtype_size(s.p.in), stride = args.in[0].row_stride * element,
                 m = group * kRowsPerStrip;
-  packers.strips[s.dtype](args.in[0].as<char>() + chunk.first * stride + m * element, stride,
-                          std::min(kRowsPerStrip, s.p.m - m), chunk.count,
-                          static_cast<uint32_t*>(to));
+  packers.strips[s.packer](args.in[0].as<char>() + chunk.first * stride + m * element, stride,
+                           std::min(kRowsPerStrip, s.p.m - m), chunk.count,
+                           static_cast<uint32_t*>(to));
 }
 
-int64_t steps_of(const State& s, int64_t count) { return div_up(count, panel_pair(s.p.in)); }
+int64_t steps_of(const State& s, int64_t count) { return div_up(count, panel_pair(s.multiplied)); }
 
 void pack_phase(const KernelArgs& args, const State& s, Chunk chunk) {
   auto* workspace = static_cast<char*>(args.workspace);
@@ -143,7 +144,7 @@ void weight_gradient(const KernelArgs& args, const State& s, Chunk chunk) {
       block.panels = static_cast<const char*>(args.workspace);
       block.columns = p.n;
     }
-    s.kernels->strip[s.dtype](block);
+    s.kernels->strip[s.kernel](block);
     if (s.adds && last && !in_place) add_product(args, block, m, n);
   }
 }
@@ -164,7 +165,7 @@ void multiply_packing(const KernelArgs& args, const State& s, int64_t panel, Row
     block.next = b + (next_row * ld + next_panel * kPanel) * 4;
     block.next_stride = ld * 4;
     block.next_rows = next_panel < s.num_panels ? chunk.count : 0;
-    s.kernels->rows[s.dtype](block);
+    s.kernels->rows[s.kernel](block);
   }
 }
 
@@ -192,11 +193,11 @@ void run(const KernelArgs& args) {
                     .c = args.out[0].as<char>() + (m * ldc + n) * out_bytes,
                     .ldc = ldc,
                     .bf16_result = p.out == DType::bf16,
-                    .scratch = static_cast<float*>(args.scratch)};
+                    .scratch = static_cast<char*>(args.scratch)};
     if (s.packs_panels)
       multiply_packing(args, s, first, block);
     else
-      s.kernels->rows[s.dtype](block);
+      s.kernels->rows[s.kernel](block);
   }
 }
 
@@ -220,14 +221,18 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
   auto state = std::make_shared<State>();
   const Product p = state->p = product_of(node);
   state->kernels = &panel_kernels(isa);
-  state->dtype = p.in == DType::bf16 ? 1 : 0;
+  const bool bf16 = p.in == DType::bf16, widens = bf16 && p.a_transposed && !multiplies_bf16(isa);
+  state->multiplied = widens ? DType::f32 : p.in;
+  state->kernel = bf16 && !widens ? 1 : 0;
+  state->packer = widens ? kWidened : state->kernel;
   const bool row_major = p.b_layout == Layout::row_major;
   state->packs_panels = packs_panels(p);
   state->packs = row_major && !state->packs_panels;
-  state->chunk = p.a_transposed ? kStripSteps * panel_pair(p.in) : std::max<int64_t>(1, p.k);
+  const DType multiplied = state->multiplied;
+  state->chunk = p.a_transposed ? kStripSteps * panel_pair(multiplied) : std::max<int64_t>(1, p.k);
   const int64_t longest =
       state->packs_panels ? div_up(p.k, parts_of(p.k)) : std::min(state->chunk, p.k);
-  state->panel_bytes = panel_depth(longest, p.in) * kPanel * dtype_size(p.in);
+  state->panel_bytes = panel_depth(longest, multiplied) * kPanel * dtype_size(multiplied);
   state->num_panels = div_up(p.n, kPanel);
   KernelPlan plan;
   plan.grid.clear();
@@ -247,7 +252,9 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
     state->num_groups = div_up(state->num_panels, state->panels_per_item);
     items = div_up(p.m, state->rows_per_item) * state->num_groups;
     plan.workspace_bytes = state->packs ? state->num_panels * state->panel_bytes : 0;
-    plan.scratch_bytes = state->packs_panels ? state->panel_bytes : kRowsPerBlock * kPanel * 4;
+    plan.scratch_bytes = state->packs_panels ? state->panel_bytes
+                         : bf16 ? rows_scratch_bytes(isa, std::min(p.m, kRowsPerBlock), p.k)
+                                : 0;
     plan.note = fmt::format("{} rows by {} columns an item{}", state->rows_per_item,
                             state->panels_per_item * kPanel,
                             state->packs          ? ", right operand packed in each call"

@@ -112,7 +112,7 @@ void run_product(const KernelArgs& args) {
                                 .c = c + m * ldc * element,
                                 .ldc = ldc,
                                 .bf16_result = p.type == DType::bf16,
-                                .scratch = reinterpret_cast<float*>(scratch + p.scratch_panels)});
+                                .scratch = scratch + p.scratch_panels});
     }
   }
 }
@@ -137,7 +137,9 @@ KernelPlan plan_product(const OpInstance& op, Isa isa) {
   p.scratch_panels = p.packed ? 0 : kPanelsPerItem * p.panel_bytes;
   KernelPlan plan;
   plan.grid = {p.groups * p.num_items};
-  plan.scratch_bytes = p.scratch_panels + kMostRowsOfBlock * kPanel * 4;
+  plan.scratch_bytes = p.scratch_panels;
+  if (p.type == DType::bf16)
+    plan.scratch_bytes += rows_scratch_bytes(isa, std::min(p.rows, kMostRowsOfBlock), p.k);
   plan.strided_in = 1;
   plan.strided_out = 1;
   plan.note = fmt::format("{} columns of a group an item{}", kPanelsPerItem * kPanel,
@@ -150,8 +152,8 @@ KernelPlan plan_product(const OpInstance& op, Isa isa) {
 // ---- gradient of the matrices
 struct Grad {
   const PanelKernels* kernels = nullptr;
-  DType type = DType::f32;
-  int dtype = 0;
+  DType type = DType::f32, multiplied = DType::f32;  // f32 of bf16 that is widened
+  int kernel = 0, packer = 0;                        // indices of PanelKernels and of Packers
   int64_t rows = 0, groups = 0, m = 0, n = 0;
   bool items_are_panels = false;          // the right operand is the wider one
   int64_t num_packed = 0, num_items = 0;  // of a group: strips or panels
@@ -165,12 +167,12 @@ struct Part {
   int64_t parts_before;
 };
 
-int64_t steps_of(const Grad& g, int64_t rows) { return div_up(rows, panel_pair(g.type)); }
+int64_t steps_of(const Grad& g, int64_t rows) { return div_up(rows, panel_pair(g.multiplied)); }
 
 // Calls f(Part) for the parts of group e in order.
 template <class F>
 void for_each_part(const Grad& g, const int32_t* counts, int64_t e, const F& f) {
-  const int64_t longest = kStripSteps * panel_pair(g.type);
+  const int64_t longest = kStripSteps * panel_pair(g.multiplied);
   Part part{0, 0, 0, 0};
   for (int64_t i = 0, first = 0; i <= e; ++i) {
     // As group_rows() cuts them, without walking from the start for each.
@@ -191,15 +193,16 @@ void pack_strips(const Packers& packers, const KernelArgs& args, const Grad& g, 
                  int64_t group, void* to) {
   const int64_t element = dtype_size(g.type), stride = args.in[0].row_stride * element,
                 m = group * kRowsPerStrip;
-  packers.strips[g.dtype](args.in[0].as<const char>() + part.first * stride + m * element, stride,
-                          std::min(kRowsPerStrip, g.m - m), part.count, static_cast<uint32_t*>(to));
+  packers.strips[g.packer](args.in[0].as<const char>() + part.first * stride + m * element, stride,
+                           std::min(kRowsPerStrip, g.m - m), part.count,
+                           static_cast<uint32_t*>(to));
 }
 void pack_panel(const Packers& packers, const KernelArgs& args, const Grad& g, const Part& part,
                 int64_t panel, void* to) {
   const int64_t element = dtype_size(g.type), ld = args.in[1].row_stride, n = panel * kPanel;
-  packers.kn[g.dtype](args.in[1].as<const char>() + (part.first * ld + n) * element, ld,
-                      std::min(kPanel, g.n - n), part.count,
-                      steps_of(g, part.count) * panel_pair(g.type), to);
+  packers.kn[g.packer](args.in[1].as<const char>() + (part.first * ld + n) * element, ld,
+                       std::min(kPanel, g.n - n), part.count,
+                       steps_of(g, part.count) * panel_pair(g.multiplied), to);
 }
 
 int64_t panel_bytes(int64_t steps) { return steps * kPanel * 4; }
@@ -246,7 +249,7 @@ void run_grad(const KernelArgs& args) {
       else
         pack_strips(g.kernels->cached, args, g, part, index, args.scratch);
       const char* own = static_cast<const char*>(args.scratch);
-      g.kernels->strip[g.dtype](
+      g.kernels->strip[g.kernel](
           {.strips = reinterpret_cast<const uint32_t*>(g.items_are_panels ? packed : own),
            .rows = rows,
            .k = part.count,
@@ -270,7 +273,10 @@ KernelPlan plan_grad(const OpInstance& op, Isa isa) {
   Grad& g = *state;
   g.kernels = &panel_kernels(isa);
   g.type = op.in[0].dtype;
-  g.dtype = g.type == DType::bf16 ? 1 : 0;
+  const bool widens = g.type == DType::bf16 && !multiplies_bf16(isa);
+  g.multiplied = widens ? DType::f32 : g.type;
+  g.kernel = g.multiplied == DType::bf16 ? 1 : 0;
+  g.packer = widens ? kWidened : g.kernel;
   g.rows = op.in[0].shape[0];
   g.groups = op.out[0].shape[0];
   g.m = op.out[0].shape[1];

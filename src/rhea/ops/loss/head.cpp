@@ -124,7 +124,7 @@ void plan_memory(State& s) {
   if (s.grads) {
     s.h_kn = take(s.width_panels() * s.kn_panel);
     s.exps = take(s.vocabulary * exps_row(s.chunk, s.element) * s.element);
-    s.partial = take(kHeadGroups * s.chunk * partial_row(s.width) * 4);
+    s.partial = take(kHeadGroups * s.chunk * f32_row(s.width) * 4);
   }
   s.end = at;
 }
@@ -145,8 +145,9 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
   s.chunk = fused_tokens_per_chunk(s.tokens, node.attrs->i64("num_chunks"));
   s.num_chunks = div_up(s.tokens, s.chunk);
   s.phases_per_chunk = s.grads ? 5 : 3;
-  s.nk_panel = panel_depth(s.width, dtype) * kPanel * s.element;
-  s.kn_panel = s.chunk * kPanel * s.element;
+  const DType multiplied = multiplies_bf16(isa) ? dtype : DType::f32;
+  s.nk_panel = panel_depth(s.width, multiplied) * kPanel * dtype_size(multiplied);
+  s.kn_panel = s.chunk * kPanel * dtype_size(multiplied);
   plan_memory(s);
   KernelPlan plan;
   plan.grid.clear();
@@ -160,7 +161,8 @@ KernelPlan plan_for(const OpInstance& node, Isa isa) {
   }
   plan.grid.push_back(1);
   plan.workspace_bytes = s.end;
-  plan.scratch_bytes = head_scratch_bytes(s.width, s.chunk, s.element, s.grads);
+  plan.scratch_bytes =
+      head_scratch_bytes(s.width, s.chunk, s.element, dtype_size(multiplied), s.grads);
   plan.strided_in = 3;
   plan.strided_out = s.grads ? 6 : 0;
   plan.note = fmt::format("{} chunks of {} tokens, blocks of {} words", s.num_chunks, s.chunk,
@@ -190,11 +192,17 @@ int64_t fused_tokens_per_chunk(int64_t tokens, int64_t num_chunks) {
   return std::min(kLargest, round_up(asked, kPanel));
 }
 
-int64_t head_scratch_bytes(int64_t width, int64_t chunk, int64_t element, bool grads) {
-  const int64_t tile = kForwardWords * kPanel * 4;
-  if (!grads) return tile;
-  const int64_t words = backward_words(element), depth = round_up(words, 64 / element);
-  return std::max(tile, words * chunk * element + div_up(width, kPanel) * kPanel * depth * element);
+int64_t head_scratch_bytes(int64_t width, int64_t chunk, int64_t element, int64_t multiplied,
+                           bool grads) {
+  const bool widened = element < multiplied;
+  const int64_t forward =
+      kForwardWords * (kPanel + (widened ? f32_row(width) : 0)) * int64_t{sizeof(float)};
+  if (!grads) return forward;
+  const int64_t words = backward_words(multiplied), depth = round_up(words, 64 / multiplied);
+  const int64_t strips = words * chunk * multiplied,
+                w_panels = div_up(width, kPanel) * kPanel * depth * multiplied,
+                gradients = widened ? words * exps_row(chunk, multiplied) * multiplied : 0;
+  return std::max(forward, strips + w_panels + gradients);
 }
 
 std::vector<ir::CpuKernel> linear_cross_entropy_kernels() {

@@ -56,9 +56,22 @@ RHEA_INLINE void finish_stores() {
 #endif
 }
 
+// What becomes of the pair of bf16 in a word: it stays a word, or each is widened to an f32, the
+// word of a step of its own.
+enum class Pairs { kept, widened };
+template <int Width, Stores kStores, Pairs kPairs>
+RHEA_INLINE void put_step(uint32_t* dst, int64_t s, u32x16 words) {
+  if constexpr (kPairs == Pairs::kept) {
+    put_words<kStores>(dst + s * Width, words);
+  } else {
+    put_words<kStores>(dst + 2 * s * Width, words << 16);
+    put_words<kStores>(dst + (2 * s + 1) * Width, words & 0xffff0000u);
+  }
+}
+
 // dst[s][c] = word s of row c for `steps` whole words of `columns` rows, `stride` bytes apart;
 // missing columns up to Width are zero.
-template <int Width, Stores kStores>
+template <int Width, Stores kStores, Pairs kPairs = Pairs::kept>
 RHEA_INLINE void transpose_words(const char* src, int64_t stride, int64_t columns, int64_t steps,
                                  uint32_t* dst) {
 #if RHEA_ISA >= 2
@@ -73,15 +86,19 @@ RHEA_INLINE void transpose_words(const char* src, int64_t stride, int64_t column
                                : _mm512_setzero_si512();
       transpose_16(r);
       for (int64_t i = 0; i < count; ++i)
-        put_words<kStores>(dst + (s + i) * Width + c, bits_as<u32x16>(r[i]));
+        put_step<Width, kStores, kPairs>(dst + c, s + i, bits_as<u32x16>(r[i]));
     }
   }
 #else
   for (int64_t s = 0; s < steps; ++s) {
-    for (int64_t c = 0; c < Width; ++c) {
-      uint32_t word = 0;
-      if (c < columns) __builtin_memcpy(&word, src + c * stride + 4 * s, 4);
-      dst[s * Width + c] = word;
+    for (int64_t c = 0; c < Width; c += 16) {
+      u32x16 words = {};
+      for (int64_t i = 0; i < 16 && c + i < columns; ++i) {
+        uint32_t word;
+        __builtin_memcpy(&word, src + (c + i) * stride + 4 * s, 4);
+        words[i] = word;
+      }
+      put_step<Width, kStores, kPairs>(dst + c, s, words);
     }
   }
 #endif
@@ -148,17 +165,26 @@ RHEA_INLINE void interleave_rows(const uint16_t* src, int64_t ld, int64_t column
   }
 }
 
-// Word (s, c) = row s at column c, for f32 rows; missing columns up to Width are zero.
-template <int Width, Stores kStores = Stores::cached>
-RHEA_INLINE void copy_rows(const float* src, int64_t ld, int64_t columns, int64_t rows,
+// 16 elements as f32, or the first `valid` of them and zeros.
+RHEA_INLINE f32x16 load_row(const float* p, int64_t valid) {
+  return valid >= 16 ? load(p) : load_n(p, valid);
+}
+RHEA_INLINE f32x16 load_row(const uint16_t* p, int64_t valid) {
+  return valid >= 16 ? load_bf16(p) : load_bf16_n(p, valid);
+}
+
+// Word (s, c) = row s at column c, for f32 rows and for bf16 ones, which are widened; missing
+// columns up to Width are zero.
+template <int Width, Stores kStores = Stores::cached, class Element>
+RHEA_INLINE void copy_rows(const Element* src, int64_t ld, int64_t columns, int64_t rows,
                            PackedWords dst) {
   for (int64_t s = 0; s < rows; ++s) {
-    const float* row = src + s * ld;
+    const Element* row = src + s * ld;
     if (s + kPackAhead < rows) touch_row<Width>(row + kPackAhead * ld);
     for (int c = 0; c < Width; c += 16) {
       const int64_t valid = columns - c < 0 ? 0 : columns - c;
-      const f32x16 x = valid >= 16 ? load(row + c) : load_n(row + c, valid);
-      put_words<kStores>(dst.at + s * dst.step + c / 16 * dst.group, bits_as<u32x16>(x));
+      put_words<kStores>(dst.at + s * dst.step + c / 16 * dst.group,
+                         bits_as<u32x16>(load_row(row + c, valid)));
     }
   }
 }
@@ -166,30 +192,43 @@ RHEA_INLINE void copy_rows(const float* src, int64_t ld, int64_t columns, int64_
 // A whole panel of 64 columns whose reduction has `k` elements, `depth` with padding; Element is
 // float or uint16_t. nk: columns are rows of the matrix (ld elements apart), the reduction is
 // contiguous.
-template <Stores kStores = Stores::cached, class Element>
+template <Stores kStores = Stores::cached, Pairs kPairs = Pairs::kept, class Element>
 RHEA_INLINE void pack_panel_nk(const Element* src, int64_t ld, int64_t columns, int64_t k,
                                int64_t depth, void* panel) {
   constexpr int64_t kPair = 4 / static_cast<int64_t>(sizeof(Element));
+  constexpr bool kWidened = kPair == 2 && kPairs == Pairs::widened;
+  constexpr int64_t kStepsOfWord = kWidened ? 2 : 1;
   uint32_t* dst = static_cast<uint32_t*>(panel);
   const int64_t whole = k / kPair;
   const int64_t bytes = static_cast<int64_t>(sizeof(Element));
-  transpose_words<64, kStores>(reinterpret_cast<const char*>(src), ld * bytes, columns, whole, dst);
-  int64_t done = whole;
+  transpose_words<64, kStores, kWidened ? Pairs::widened : Pairs::kept>(
+      reinterpret_cast<const char*>(src), ld * bytes, columns, whole, dst);
+  int64_t done = whole * kStepsOfWord;
   if constexpr (kPair == 2) {
     if (k % 2 != 0) {
-      for (int64_t c = 0; c < 64; ++c) dst[done * 64 + c] = c < columns ? src[c * ld + k - 1] : 0;
+      for (int64_t c = 0; c < 64; ++c) {
+        const uint32_t last = c < columns ? src[c * ld + k - 1] : 0;
+        dst[done * 64 + c] = kWidened ? last << 16 : last;
+      }
       ++done;
     }
   }
-  __builtin_memset(dst + done * 64, 0, static_cast<uint64_t>(depth / kPair - done) * 256);
+  const int64_t steps = depth * kStepsOfWord / kPair;
+  __builtin_memset(dst + done * 64, 0, static_cast<uint64_t>(steps - done) * 256);
 }
-// kn: columns are contiguous, the reduction runs along rows ld elements apart.
-template <Stores kStores = Stores::cached>
-RHEA_INLINE void pack_panel_kn(const float* src, int64_t ld, int64_t columns, int64_t k,
-                               int64_t depth, void* panel) {
+// kn: columns are contiguous, the reduction runs along rows ld elements apart. The words are f32,
+// with bf16 widened, or pairs of bf16.
+template <Stores kStores = Stores::cached, class Element>
+RHEA_INLINE void pack_panel_kn_f32(const Element* src, int64_t ld, int64_t columns, int64_t k,
+                                   int64_t depth, void* panel) {
   uint32_t* dst = static_cast<uint32_t*>(panel);
   copy_rows<64, kStores>(src, ld, columns, k, {dst, 64, 16});
   __builtin_memset(dst + k * 64, 0, static_cast<uint64_t>(depth - k) * 256);
+}
+template <Stores kStores = Stores::cached>
+RHEA_INLINE void pack_panel_kn(const float* src, int64_t ld, int64_t columns, int64_t k,
+                               int64_t depth, void* panel) {
+  pack_panel_kn_f32<kStores>(src, ld, columns, k, depth, panel);
 }
 template <Stores kStores = Stores::cached>
 RHEA_INLINE void pack_panel_kn(const uint16_t* src, int64_t ld, int64_t columns, int64_t k,
@@ -198,6 +237,18 @@ RHEA_INLINE void pack_panel_kn(const uint16_t* src, int64_t ld, int64_t columns,
   interleave_rows<64, kStores>(src, ld, columns, k, {dst, 64, 16});
   const int64_t done = (k + 1) / 2;
   __builtin_memset(dst + done * 64, 0, static_cast<uint64_t>(depth / 2 - done) * 256);
+}
+
+// A panel of bf16 pairs as a panel of f32, twice as deep.
+RHEA_INLINE void widen_panel(const uint32_t* pairs, int64_t steps, uint32_t* to) {
+  for (int64_t s = 0; s < steps; ++s, pairs += 64) {
+#pragma GCC unroll 4
+    for (int c = 0; c < 64; c += 16) {
+      u32x16 words;
+      __builtin_memcpy(&words, pairs + c, 64);
+      put_step<64, Stores::cached, Pairs::widened>(to + c, s, words);
+    }
+  }
 }
 
 }  // namespace rhea::RHEA_ISA_NAMESPACE
