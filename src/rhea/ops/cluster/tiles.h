@@ -13,8 +13,8 @@ namespace rhea::ops {
 
 // One set per instruction set. `n` elements, any alignment; tiles are f32.
 struct TilePrimitives {
-  // Tile of n elements of a type (f32, bf16, f16, bool as 0 and 1). Those at `next` are loaded after
-  // it and fetched meanwhile; nothing to foresee: `from`.
+  // Tile of n elements of a type (f32, bf16, f16, bool as 0 and 1). Those at `next` are loaded
+  // after it and fetched meanwhile; nothing to foresee: `from`.
   void (*load)(DType dtype, const void* from, float* tile, int64_t n, const void* next);
   void (*store)(DType dtype, const float* tile, void* to, int64_t n);
   // To the nearest number of the type, in place; and to memory as well.
