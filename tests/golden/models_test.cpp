@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
@@ -205,9 +206,12 @@ TEST_P(NotRouted, Bfloat16IsNear) {
   // elsewhere. The largest of thousands of rounding errors depends on where values are rounded,
   // which differs by instruction set (attention keeps its weights in f32 where the CPU does not
   // multiply bf16); their root mean square hardly does, and is 0.010 to 0.030.
-  static const std::set<std::string> kWide = {"cwm", "phi3_partial", "qwen2_sliding", "qwen3_tied",
-                                              "seed_oss"};
-  EXPECT_LE(logits, kWide.contains(GetParam()) ? 0.2 : 0.15);
+  static const std::map<std::string, double> kWide = {{"cwm", 0.2},
+                                                      {"phi3_partial", 0.2},
+                                                      {"qwen2_sliding", 0.165},
+                                                      {"qwen3_tied", 0.165},
+                                                      {"seed_oss", 0.2}};
+  EXPECT_LE(logits, kWide.contains(GetParam()) ? kWide.at(GetParam()) : 0.15);
   EXPECT_LE(root_mean_square_difference(ours, golden), 0.032);
   EXPECT_GT(logits, tolerance("logits_abs")) << "this was not computed in bfloat16";
   EXPECT_LE(max_difference(floats(scored, "loss"), floats(golden_, "loss")), 0.02);
